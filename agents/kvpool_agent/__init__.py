@@ -1,0 +1,1 @@
+"""The node agent: binds, verifies and reports capacity; decides nothing."""

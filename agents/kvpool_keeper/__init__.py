@@ -1,0 +1,1 @@
+"""The keeper: holds one unit of memory and mounts it as a store segment."""

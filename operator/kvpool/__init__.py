@@ -1,0 +1,1 @@
+"""kvpool: one planning core for the KV-cache memory of AI supernodes, and its operator."""
