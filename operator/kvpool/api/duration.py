@@ -1,0 +1,23 @@
+"""Durations as Kubernetes users write them: ``500ms``, ``60s``, ``5m``, ``24h``, ``1h30m``."""
+
+import re
+from typing import Annotated, Final
+
+from pydantic import Field
+
+DURATION_PATTERN: Final = r"^([0-9]+(ms|s|m|h))+$"
+_PART: Final = re.compile(r"(\d+)(ms|s|m|h)")
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+Duration = Annotated[str, Field(max_length=32, pattern=DURATION_PATTERN)]
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``text`` stands for.
+
+    Raises:
+        ValueError: when it is no duration.
+    """
+    if not re.match(DURATION_PATTERN, text):
+        raise ValueError(f"{text!r} is not a duration: write 500ms, 60s, 5m or 1h30m")
+    return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))

@@ -1,0 +1,100 @@
+"""EngineSlot: the place of one engine instance, what routers and peers address. Written by the operator."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from kvpool.api.common import Name, ObjectMeta, Role
+from kvpool.api.conditions import Conditions
+from kvpool.api.kvnode import Counter
+from kvpool.api.schema import Column, ListMap, ListSet, Model, resource
+from kvpool.api.supernode import DeviceId, FenceLevel
+
+
+class Seat(Model):
+    """One pod's place: devices of one node."""
+
+    index: Annotated[int, Field(ge=0, le=63)]
+    node: Name
+    devices: Annotated[tuple[DeviceId, ...], ListSet(), Field(min_length=1, max_length=64)]
+
+
+class FenceProof(StrEnum):
+    """Why the old holder is known to be out."""
+
+    NEVER_HELD = "NeverHeld"
+    """Initial bind: nobody held the slot."""
+    RELEASE_ACK = "ReleaseAck"
+    """The old node's agent confirmed that it stopped the engine."""
+    GUARD_EXPIRY = "GuardExpiry"
+    """The old node's lease ran out, and its guard stops it by itself."""
+    BOOT_ID_CHANGED = "BootIDChanged"
+    """The old node booted anew: nothing of the old epoch runs."""
+
+
+class FencedBy(Model):
+    """How the epoch before this one was ended."""
+
+    epoch: Counter
+    level: FenceLevel
+    proof: FenceProof
+    at: Annotated[str, Field(max_length=40)]
+
+
+class EngineSlotSpec(Model):
+    """Who holds the slot. A change of seats raises the epoch."""
+
+    operator_epoch: Counter = 0
+    pd_group: Name
+    role: Role
+    instance: Annotated[int, Field(ge=0, le=4095)]
+    seats: Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)] = ()
+    """Empty while nothing is bound."""
+    epoch: Counter = 0
+    fenced_by: FencedBy | None = None
+
+
+class Attached(Model):
+    """The engine that sits on the slot."""
+
+    pod_uid: Annotated[str, Field(alias="podUID", max_length=64)] = ""
+    pod_name: Annotated[str, Field(max_length=253)] = ""
+    endpoint: Annotated[str, Field(max_length=253)] = ""
+    """address:port."""
+    epoch: Counter
+
+
+class EngineSlotStatus(Model):
+    """Derived facts about the slot."""
+
+    attached: Attached | None = None
+    weight_asked: Counter = 0
+    weight_acknowledged: Counter = 0
+    conditions: Conditions = ()
+
+
+@resource(
+    "EngineSlot",
+    "engineslots",
+    "engineslot",
+    "Namespaced",
+    ("slot",),
+    (
+        Column("Group", "string", ".spec.pdGroup"),
+        Column("Role", "string", ".spec.role"),
+        Column("Node", "string", ".spec.seats[0].node"),
+        Column("Epoch", "integer", ".spec.epoch"),
+        Column("Weight", "integer", ".status.weightAcknowledged"),
+        Column("Serving", "string", ".status.conditions[?(@.type=='Serving')].status"),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)
+class EngineSlot(Model):
+    """The place of one engine instance: its seats, epoch and weight. Written by the operator."""
+
+    api_version: str = "kvpool.dev/v1alpha1"
+    kind: str = "EngineSlot"
+    metadata: ObjectMeta
+    spec: EngineSlotSpec
+    status: EngineSlotStatus = EngineSlotStatus()

@@ -1,0 +1,201 @@
+"""KVNode: one per node, written by the operator. Spec is decided; status is what the agent reports."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kvpool.api.common import ObjectMeta, ShortText
+from kvpool.api.conditions import Conditions
+from kvpool.api.kvpool import OnRestart, ReclaimPolicy
+from kvpool.api.quantity import Quantity
+from kvpool.api.schema import Column, ListAtomic, ListMap, Model, resource
+from kvpool.api.supernode import DeviceId, EvidenceClass
+from kvpool.api.tierbudget import Backend, BudgetTierName
+
+NamespacedName = Annotated[str, Field(min_length=1, max_length=507)]
+Counter = Annotated[int, Field(ge=0)]
+
+
+class UnitSpec(Model):
+    """One piece of capacity to bind on this node."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """`<namespace>.<pool>.<tier>.n<numa node>`: stable over generations."""
+    pool: NamespacedName
+    """`namespace/name` of the KVPool."""
+    pool_uid: Annotated[str, Field(max_length=64)] = ""
+    tier: BudgetTierName
+    size_bytes: Annotated[int, Field(ge=1)]
+    numa_node: Annotated[int, Field(ge=-1, le=1023)] = -1
+    """-1 when the tier has no NUMA placement."""
+    backend: Backend
+    path: Annotated[str, Field(max_length=1024)] = ""
+    """Folder of backend file."""
+    generation: Annotated[int, Field(ge=1)] = 1
+    """Raised when the unit has to be made anew (boot lost, size changed)."""
+    on_restart: OnRestart = OnRestart.ADOPT
+    reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+    release: Literal["None", "Drain", "Now"] = "None"
+    """Drain and Now ask the agent to give the unit back; it leaves the spec when the agent says Released."""
+
+
+class Claim(Model):
+    """A device's owner. Who is listed here owns the device; nothing else decides it."""
+
+    device: DeviceId
+    uuid: Annotated[str, Field(max_length=128)] = ""
+    slot: NamespacedName
+    remap: Annotated[str, Field(max_length=253)] = ""
+    epoch: Counter
+
+
+class Quarantined(Model):
+    """A device that may not be a spare."""
+
+    device: DeviceId
+    uuid: Annotated[str, Field(max_length=128)] = ""
+    reason: ShortText
+    incident: Annotated[str, Field(max_length=64)] = ""
+    since: Annotated[str, Field(max_length=40)]
+
+
+class KVNodeSpec(Model):
+    """Decided by the operator, and not rebuildable from the node."""
+
+    operator_epoch: Counter = 0
+    revision: Counter = 0
+    """Of the plan made from this spec; grows with every change of units."""
+    units: Annotated[tuple[UnitSpec, ...], ListMap("name"), Field(max_length=64)] = ()
+    claims: Annotated[tuple[Claim, ...], ListMap("device"), Field(max_length=64)] = ()
+    quarantine: Annotated[tuple[Quarantined, ...], ListMap("device"), Field(max_length=64)] = ()
+
+
+class SourceStatus(Model):
+    """A medium of the node that units can be bound from."""
+
+    key: Annotated[str, Field(max_length=253)]
+    """Stable name, such as `dram/n0` or `file/ext4:/mnt/kv`."""
+    tier: BudgetTierName
+    backend: Backend
+    numa_node: Annotated[int, Field(ge=-1, le=1023)] = -1
+    capacity: Quantity
+    free: Quantity
+
+
+class UnitPhase(StrEnum):
+    """How far a unit has come on the node."""
+
+    PENDING = "Pending"
+    PREPARING = "Preparing"
+    ALLOCATING = "Allocating"
+    BOUND = "Bound"
+    DRAINING = "Draining"
+    RELEASED = "Released"
+    LOST = "Lost"
+    DEGRADED = "Degraded"
+    FAILED = "Failed"
+
+
+class Finding(Model):
+    """Something verify found wrong."""
+
+    reason: Annotated[str, Field(max_length=64)]
+    message: Annotated[str, Field(max_length=512)] = ""
+
+
+class Placement(Model):
+    """Bytes of a unit on one NUMA node, as the kernel says."""
+
+    numa_node: int
+    size_bytes: Counter
+
+
+class UnitStatus(Model):
+    """One unit as the agent sees it."""
+
+    name: Annotated[str, Field(max_length=253)]
+    generation: Counter
+    phase: UnitPhase
+    size_bytes: Counter = 0
+    resident_bytes: Counter = 0
+    """Backed by pages or blocks, read from the kernel."""
+    used_bytes: Counter | None = None
+    """Holding objects, as the store says; absent when unknown."""
+    placement: Annotated[tuple[Placement, ...], ListMap("numaNode"), Field(max_length=64)] = ()
+    placement_verified: bool = False
+    segment: Annotated[str, Field(max_length=253)] = ""
+    """The unit's segment name in the store."""
+    findings: Annotated[tuple[Finding, ...], ListAtomic(), Field(max_length=8)] = ()
+    message: Annotated[str, Field(max_length=512)] = ""
+
+
+class DeviceVerdict(StrEnum):
+    """What the evidence says of a device."""
+
+    HEALTHY = "Healthy"
+    DEGRADED = "Degraded"
+    FAULTY = "Faulty"
+    UNKNOWN = "Unknown"
+
+
+class DeviceEvidence(Model):
+    """One source's finding about a device."""
+
+    source: Annotated[str, Field(max_length=63)]
+    code: Annotated[str, Field(max_length=63)]
+    evidence_class: Annotated[EvidenceClass, Field(alias="class")]
+    count: Counter = 1
+    first_seen: Annotated[str, Field(max_length=40)]
+    last_seen: Annotated[str, Field(max_length=40)]
+
+
+class DeviceStatus(Model):
+    """One accelerator as the agent sees it."""
+
+    id: DeviceId
+    uuid: Annotated[str, Field(max_length=128)] = ""
+    verdict: DeviceVerdict
+    holder: Annotated[str, Field(max_length=64)] = ""
+    """UID of the pod whose engine holds the device."""
+    evidence: Annotated[tuple[DeviceEvidence, ...], ListMap("source", "code"), Field(max_length=16)] = ()
+
+
+class KVNodeStatus(Model):
+    """Rebuildable from the agent's Hello; written at most every 30 s unless a phase or condition changes."""
+
+    boot_id: Annotated[str, Field(alias="bootID", max_length=64)] = ""
+    incarnation: Counter = 0
+    agent_version: Annotated[str, Field(max_length=64)] = ""
+    applied_revision: Counter = 0
+    last_report: Annotated[str, Field(max_length=40)] | None = None
+    sources: Annotated[tuple[SourceStatus, ...], ListMap("key"), Field(max_length=64)] = ()
+    units: Annotated[tuple[UnitStatus, ...], ListMap("name"), Field(max_length=64)] = ()
+    devices: Annotated[tuple[DeviceStatus, ...], ListMap("id"), Field(max_length=64)] = ()
+    conditions: Conditions = ()
+
+
+@resource(
+    "KVNode",
+    "kvnodes",
+    "kvnode",
+    "Cluster",
+    ("kvn",),
+    (
+        Column("Connected", "string", ".status.conditions[?(@.type=='AgentConnected')].status"),
+        Column("Lease", "string", ".status.conditions[?(@.type=='LeaseHeld')].status"),
+        Column("Revision", "integer", ".spec.revision", 1),
+        Column("Applied", "integer", ".status.appliedRevision", 1),
+        Column("Agent", "string", ".status.agentVersion", 1),
+        Column("Last-Report", "date", ".status.lastReport"),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)
+class KVNode(Model):
+    """One node: what the operator decided for it, and what its agent reports. Written by the operator."""
+
+    api_version: str = "kvpool.dev/v1alpha1"
+    kind: str = "KVNode"
+    metadata: ObjectMeta
+    spec: KVNodeSpec = KVNodeSpec()
+    status: KVNodeStatus = KVNodeStatus()

@@ -1,0 +1,179 @@
+"""KVPool: demand. Bytes wanted in each tier, and the store that uses them."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from kvpool.api.common import LabelSelector, Mode, Name, ObjectMeta, ShortText
+from kvpool.api.conditions import Conditions
+from kvpool.api.quantity import Quantity
+from kvpool.api.schema import Column, ListAtomic, ListMap, Model, PreserveUnknown, resource
+from kvpool.api.tierbudget import BudgetTierName, TierFiguresList
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class OnRestart(StrEnum):
+    """What becomes of an SSD unit's file when its keeper or node comes back."""
+
+    ADOPT = "Adopt"
+    RELEASE = "Release"
+
+
+class StopPolicy(StrEnum):
+    """Hold admits nothing new and shrinks nothing that is in use."""
+
+    NONE = "None"
+    HOLD = "Hold"
+
+
+class ReclaimPolicy(StrEnum):
+    """What deleting the pool does to its memory."""
+
+    RETAIN = "Retain"
+    """Units stay bound and keep serving."""
+    DRAIN = "Drain"
+    """Segments are unmounted with grace, then the memory is released."""
+    RELEASE = "Release"
+    """Memory is released at once; contents are lost."""
+
+
+class PoolTier(Model):
+    """Bytes wanted in one tier, over all nodes together."""
+
+    name: BudgetTierName
+    """DRAM, CXL or SSD."""
+    size: Quantity
+    """Total bytes wanted."""
+    on_restart: OnRestart = OnRestart.ADOPT
+    """Adopt keeps an SSD unit's file over a restart; Release makes a new one."""
+
+
+class ServiceRef(Model):
+    """A Service of the pool's namespace."""
+
+    name: Name
+
+
+class MooncakeMaster(Model):
+    """Where the Mooncake master answers: by Service or by address."""
+
+    service_ref: ServiceRef | None = None
+    """The Service in front of the master."""
+    address: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """Host name or IP of the master, when there is no Service."""
+    rpc_port: Port = 50051
+    admin_port: Port = 9003
+
+
+class MooncakeTransport(Model):
+    """How segments are reached."""
+
+    protocol: Literal["tcp", "rdma"] = "tcp"
+    devices: Annotated[tuple[ShortText, ...], ListAtomic(), Field(max_length=32)] = ()
+    """RDMA device names; none for tcp."""
+
+
+class MooncakeStore(Model):
+    """An existing Mooncake store that kvpool adds segments to."""
+
+    master: MooncakeMaster
+    metadata_server: Annotated[str, Field(max_length=512)] = "P2PHANDSHAKE"
+    transport: MooncakeTransport = MooncakeTransport()
+    engine_segments: Literal["Count"] = "Count"
+    """Count shows memory that engines brought themselves as `foreign`."""
+
+
+class NoStore(Model):
+    """Memory is bound and kept, and no store is told."""
+
+
+class Store(Model):
+    """Exactly one store."""
+
+    mooncake: MooncakeStore | None = None
+    none: NoStore | None = None
+    lmcache: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    """Not supported yet."""
+
+
+class KVPoolSpec(Model):
+    """What a pool asks for."""
+
+    mode: Mode = Mode.OBSERVE
+    """Observe looks only, Recommend says what it would do, Enforce acts."""
+    supernodes: LabelSelector | None = None
+    """Only nodes of the Supernodes with these labels."""
+    node_selector: LabelSelector | None = None
+    """Only nodes with these labels; by default every node that the budgets match."""
+    tiers: Annotated[tuple[PoolTier, ...], ListMap("name"), Field(max_length=3)] = ()
+    """Bytes wanted; none to look only."""
+    store: Store
+    """The store that uses the memory."""
+    stop_policy: StopPolicy = StopPolicy.NONE
+    reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+    """What deleting the pool does to its memory."""
+    cohort: Annotated[str, Field(max_length=253)] | None = None
+    """Not supported yet."""
+    tenants: Annotated[
+        tuple[Annotated[dict[str, Any], PreserveUnknown()], ...], ListAtomic(), Field(max_length=64)
+    ] = ()
+    """Not supported yet."""
+    lend: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    """Not supported yet."""
+    ranks: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    """Not supported yet."""
+    planning: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    """Not supported yet."""
+
+
+class PoolNodes(Model):
+    """How many nodes hold all, some or unknown parts of their share."""
+
+    bound: int = 0
+    short: int = 0
+    stale: int = 0
+
+
+class Enforcement(Model):
+    """Who enforces a field."""
+
+    field: ShortText
+    by: Literal["kvpool", "Store", "Engine", "PlannerOnly"]
+
+
+class KVPoolStatus(Model):
+    """What the pool really has."""
+
+    observed_generation: int = 0
+    tiers: TierFiguresList = ()
+    nodes: PoolNodes = PoolNodes()
+    enforcement: Annotated[tuple[Enforcement, ...], ListMap("field"), Field(max_length=32)] = ()
+    """Who enforces what was asked for; nothing is accepted and silently ignored."""
+    conditions: Conditions = ()
+
+
+@resource(
+    "KVPool",
+    "kvpools",
+    "kvpool",
+    "Namespaced",
+    ("kvp",),
+    (
+        Column("Mode", "string", ".spec.mode"),
+        Column("Bound", "string", ".status.conditions[?(@.type=='Bound')].message"),
+        Column("Used", "string", ".status.conditions[?(@.type=='Ready')].message"),
+        Column("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason"),
+        Column("Admitted", "string", ".status.conditions[?(@.type=='Admitted')].message", 1),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)
+class KVPool(Model):
+    """Demand: bytes of KV cache wanted in each tier, and the store that uses them."""
+
+    api_version: str = "kvpool.dev/v1alpha1"
+    kind: str = "KVPool"
+    metadata: ObjectMeta
+    spec: KVPoolSpec
+    status: KVPoolStatus = KVPoolStatus()

@@ -1,0 +1,29 @@
+"""Labels, annotations, finalizers and field managers that kvpool writes; nothing else spells them out."""
+
+from typing import Final
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "kvpool"
+COMPONENT: Final = "app.kubernetes.io/component"
+
+POOL: Final = "kvpool.dev/pool"
+POOL_NAMESPACE: Final = "kvpool.dev/pool-namespace"
+NODE: Final = "kvpool.dev/node"
+UNIT: Final = "kvpool.dev/unit"
+GENERATION: Final = "kvpool.dev/unit-generation"
+PDGROUP: Final = "kvpool.dev/pdgroup"
+ROLE: Final = "kvpool.dev/role"
+SLOT: Final = "kvpool.dev/slot"
+
+PAUSED: Final = "kvpool.dev/paused"
+"""Annotation on any people's object, or on the leader Lease for the whole cluster: no new actions."""
+
+OPERATOR_EPOCH: Final = "kvpool.dev/operator-epoch"
+ROUTE_REVISION: Final = "kvpool.dev/route-revision"
+
+BOARD: Final = "kvpool.dev/board"
+RACK: Final = "kvpool.dev/rack"
+
+FENCE_FINALIZER: Final = "kvpool.dev/fence"
+
+AGENT_AUDIENCE: Final = "kvpool"

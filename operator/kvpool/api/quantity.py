@@ -1,0 +1,43 @@
+"""Kubernetes quantities as whole bytes, both ways.
+
+Source: the Kubernetes API reference, "Quantity". Sizes of memory are whole bytes here: a quantity that is
+not (``1.5`` or ``100m``) is refused.
+"""
+
+import re
+from decimal import Decimal
+from typing import Annotated, Final
+
+from pydantic import Field
+
+_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_SCALE: Final = {**_BINARY, **_DECIMAL}
+_SHAPE: Final = re.compile(r"^([+-]?\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$")
+
+QUANTITY_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
+
+Quantity = Annotated[str, Field(max_length=32, pattern=QUANTITY_PATTERN)]
+
+
+def parse_quantity(text: str) -> int:
+    """Return the bytes that ``text`` (``256Gi``, ``1.5Ti``, ``1000``) stands for.
+
+    Raises:
+        ValueError: when it is no quantity, or not a whole number of bytes.
+    """
+    match = _SHAPE.match(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity: write a size such as 256Gi, 1.5Ti or 4096")
+    exact = Decimal(match[1]) * _SCALE[match[2] or ""]
+    if exact != exact.to_integral_value():
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(exact)
+
+
+def format_quantity(size_bytes: int) -> str:
+    """Return the shortest exact quantity: ``274877906944`` is ``256Gi``, ``1000`` stays ``1000``."""
+    for suffix, scale in reversed(_BINARY.items()):
+        if size_bytes and size_bytes % scale == 0:
+            return f"{size_bytes // scale}{suffix}"
+    return str(size_bytes)

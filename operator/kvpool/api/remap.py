@@ -1,0 +1,127 @@
+"""Remap: one move of one slot, from the first evidence to its end. Written by the operator."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from kvpool.api.common import Name, ObjectMeta, ShortText
+from kvpool.api.conditions import Conditions
+from kvpool.api.engineslot import FenceProof, Seat
+from kvpool.api.kvnode import Counter
+from kvpool.api.schema import Column, ListMap, Model, resource
+from kvpool.api.supernode import FenceLevel
+
+Seats = Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)]
+Moment = Annotated[str, Field(max_length=40)]
+
+
+class RemapKind(StrEnum):
+    """Why a slot moves."""
+
+    INITIAL = "Initial"
+    VOLUNTARY = "Voluntary"
+    RESTORATIVE = "Restorative"
+
+
+class RemapSpec(Model):
+    """The decision; immutable but for `cancel`."""
+
+    operator_epoch: Counter
+    slot: Name
+    from_: Annotated[Seats, Field(alias="from")] = ()
+    """Seats being left; empty for Initial."""
+    to: Seats
+    from_epoch: Counter = 0
+    epoch: Counter
+    """The slot's epoch once bound."""
+    kind: RemapKind
+    cause: ShortText
+    incident: Annotated[str, Field(max_length=64)] = ""
+    first_evidence_at: Moment
+    """Stage times are counted from here."""
+    cancel: bool = False
+
+
+class StageName(StrEnum):
+    """The stages of a move, in order."""
+
+    DETECT = "detect"
+    CORDON = "cordon"
+    CLAIM = "claim"
+    FENCE = "fence"
+    BIND = "bind"
+    ENGINE_READY = "engineReady"
+    SERVING = "serving"
+
+
+class Stage(Model):
+    """When one stage ended."""
+
+    name: StageName
+    started_at: Moment | None = None
+    ended_at: Moment
+    seconds: Annotated[str, Field(max_length=16)] = ""
+    """Since the first evidence, such as `0.41s`."""
+    detail: ShortText = ""
+
+
+class RemapFence(Model):
+    """How the old holder was fenced."""
+
+    level: FenceLevel
+    proof: FenceProof
+
+
+class RemapPhase(StrEnum):
+    """Where the move stands; derived, written for people once it is over or blocked."""
+
+    RUNNING = "Running"
+    BLOCKED = "Blocked"
+    SUCCEEDED = "Succeeded"
+    CANCELLED = "Cancelled"
+    FAILED = "Failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more happens."""
+        return self in (RemapPhase.SUCCEEDED, RemapPhase.CANCELLED, RemapPhase.FAILED)
+
+
+class RemapStatus(Model):
+    """How the move went."""
+
+    phase: RemapPhase = RemapPhase.RUNNING
+    stages: Annotated[tuple[Stage, ...], ListMap("name"), Field(max_length=16)] = ()
+    fence: RemapFence | None = None
+    blocked_reason: Annotated[str, Field(max_length=64)] = ""
+    finished_at: Moment | None = None
+    conditions: Conditions = ()
+
+
+@resource(
+    "Remap",
+    "remaps",
+    "remap",
+    "Namespaced",
+    (),
+    (
+        Column("Slot", "string", ".spec.slot"),
+        Column("Kind", "string", ".spec.kind"),
+        Column("From", "string", ".spec.from[0].node"),
+        Column("To", "string", ".spec.to[0].node"),
+        Column("Phase", "string", ".status.phase"),
+        Column("Serving", "string", ".status.stages[?(@.name=='serving')].seconds"),
+        Column("Cause", "string", ".spec.cause", 1),
+        Column("Fence", "string", ".status.fence.level", 1),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+    ),
+)
+class Remap(Model):
+    """One move of one slot; its name is `<slot>-<epoch being left>-<attempt>`. Written by the operator."""
+
+    api_version: str = "kvpool.dev/v1alpha1"
+    kind: str = "Remap"
+    metadata: ObjectMeta
+    spec: RemapSpec
+    status: RemapStatus = RemapStatus()
