@@ -1,0 +1,1 @@
+"""Generates the CustomResourceDefinitions from the pydantic models in `kvpool.api`, and checks them."""
