@@ -1,0 +1,104 @@
+"""The API server's audit log: the policy it is written by, and a reader of the writes in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# Only what changes something, and not what the API server does to itself.
+POLICY: dict[str, Any] = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "verbs": ["get", "list", "watch"]},
+        {"level": "None", "users": ["system:apiserver"]},
+        {"level": "Metadata"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One write (create, update, patch, delete, deletecollection) that the API server finished.
+
+    `resource` is the plural, `api_group` is empty for the core group, `subresource` is empty for the
+    object itself. Times are aware; `completed_at - received_at` is what the server needed.
+    """
+
+    user: str
+    verb: str
+    api_group: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+    received_at: dt.datetime
+    completed_at: dt.datetime
+    user_agent: str
+
+    @property
+    def succeeded(self) -> bool:
+        """True when the write was accepted (2xx)."""
+        return 200 <= self.code < 300
+
+    def __str__(self) -> str:
+        kind = ".".join(part for part in (self.resource, self.api_group) if part)
+        sub = f"/{self.subresource}" if self.subresource else ""
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.user} {self.verb} {kind}{sub} {where}{self.name} -> {self.code}"
+
+
+class AuditLog:
+    """Reads the log file of one API server. The log is written before each call is answered."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def writes(
+        self,
+        user: str | None = None,
+        since: dt.datetime | None = None,
+        succeeded_only: bool = True,
+    ) -> list[AuditRecord]:
+        """Writes in the order they were finished.
+
+        `user` is a full user name (`system:serviceaccount:<namespace>:<name>`), `since` an aware time
+        compared with when the call came in. A half-written last line is left for the next call.
+        """
+        if not self.path.exists():
+            return []
+        records = []
+        for line in self.path.read_text().splitlines(keepends=True):
+            if not line.endswith("\n"):
+                break
+            record = _record(json.loads(line))
+            if record is None or (succeeded_only and not record.succeeded):
+                continue
+            if (user is None or record.user == user) and (since is None or record.received_at >= since):
+                records.append(record)
+        return records
+
+
+def _record(event: dict[str, Any]) -> AuditRecord | None:
+    """None for calls that name no resource, and for stages other than the end."""
+    target = event.get("objectRef")
+    if target is None or event["stage"] != "ResponseComplete":
+        return None
+    return AuditRecord(
+        user=event["user"].get("username", ""),
+        verb=event["verb"],
+        api_group=target.get("apiGroup", ""),
+        resource=target.get("resource", ""),
+        subresource=target.get("subresource", ""),
+        namespace=target.get("namespace", ""),
+        name=target.get("name", ""),
+        code=event.get("responseStatus", {}).get("code", 0),
+        received_at=dt.datetime.fromisoformat(event["requestReceivedTimestamp"]),
+        completed_at=dt.datetime.fromisoformat(event["stageTimestamp"]),
+        user_agent=event.get("userAgent", ""),
+    )

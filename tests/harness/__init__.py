@@ -1,0 +1,1 @@
+"""What tests start and watch: simulated hosts and deadlines. Processes and the API: `devcluster`."""
