@@ -1,0 +1,246 @@
+"""What the planner decides, as data with reasons. Executed by `kvpool.control`, by the simulator, or printed.
+
+Decisions that decide ownership carry the resourceVersion they were made on: the write fails when it moved.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kvpool.api.engineslot import EngineSlotSpec, EngineSlotStatus
+from kvpool.api.kvnode import Claim, KVNodeStatus, Quarantined, UnitSpec
+from kvpool.api.kvpool import KVPoolStatus
+from kvpool.api.pdgroup import PDGroupStatus
+from kvpool.api.remap import RemapSpec, RemapStatus, StageName
+from kvpool.api.supernode import SupernodeStatus
+from kvpool.api.tierbudget import TierBudgetStatus
+from kvpool.model.ids import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why: a CamelCase code for machines and a sentence, with figures, for people."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetUnits:
+    """Replace the units of one KVNode; raises its plan revision."""
+
+    node: str
+    resource_version: str
+    units: tuple[UnitSpec, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperSpec:
+    """The pod that holds one unit; its name carries the generation."""
+
+    name: str
+    namespace: str
+    node: str
+    pool: ObjectKey
+    pool_uid: str
+    unit: UnitSpec
+    memory_bytes: int
+    """Requests and limits: the unit (for memory tiers) and the keeper's own overhead."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateKeeper:
+    """Create a keeper pod."""
+
+    keeper: KeeperSpec
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteKeeper:
+    """Delete a keeper pod whose unit was released or superseded."""
+
+    pod: ObjectKey
+    uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSlot:
+    """Create an EngineSlot, unbound."""
+
+    key: ObjectKey
+    spec: EngineSlotSpec
+    group_uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSlot:
+    """Delete an EngineSlot that its group no longer wants and whose seats are given back."""
+
+    key: ObjectKey
+    uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRemap:
+    """Create a Remap. A name collision means that another leader opened it first."""
+
+    key: ObjectKey
+    spec: RemapSpec
+    slot_uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDevices:
+    """Compare-and-swap claims into a KVNode: this decides who owns the devices."""
+
+    node: str
+    resource_version: str
+    claims: tuple[Claim, ...]
+    remap: ObjectKey
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class BindSlot:
+    """Compare-and-swap a slot's seats, epoch and fence proof: this decides who holds the slot."""
+
+    key: ObjectKey
+    resource_version: str
+    spec: EngineSlotSpec
+    remap: ObjectKey
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseClaims:
+    """Take claims off a KVNode, and put devices into quarantine; batched, never urgent."""
+
+    node: str
+    resource_version: str
+    devices: tuple[str, ...]
+    quarantine: tuple[Quarantined, ...]
+    lift_quarantine: tuple[str, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRemap:
+    """End a Remap before its slot was bound."""
+
+    key: ObjectKey
+    status: RemapStatus
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSlotStatus:
+    """Slot status; written when attachment, acknowledged weight or a condition changed."""
+
+    key: ObjectKey
+    status: EngineSlotStatus
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRemapStatus:
+    """Remap status: final, or blocked."""
+
+    key: ObjectKey
+    status: RemapStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWeight:
+    """One slot's weight and why."""
+
+    slot: ObjectKey
+    weight: int
+    endpoint: str
+    """address:port; empty when nothing is attached."""
+    pod_uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """All weights of one group and role at one time; a change of content makes a new revision."""
+
+    group: ObjectKey
+    role: Literal["Prefill", "Decode"]
+    members: tuple[SlotWeight, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """A people's object's (or a KVNode's) whole status."""
+
+    kind: Literal["TierBudget", "KVPool", "PDGroup", "Supernode", "KVNode"]
+    key: ObjectKey
+    status: TierBudgetStatus | KVPoolStatus | PDGroupStatus | SupernodeStatus | KVNodeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """An event for people about one object; emitted after the writes of its plan succeeded."""
+
+    kind: str
+    key: ObjectKey
+    event_type: Literal["Normal", "Warning"]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What would have been done, and what held it back (mode, pause, budget)."""
+
+    kind: str
+    key: ObjectKey
+    action: str
+    reason: Reason
+
+
+Action = (
+    SetUnits
+    | CreateKeeper
+    | DeleteKeeper
+    | CreateSlot
+    | DeleteSlot
+    | OpenRemap
+    | ClaimDevices
+    | BindSlot
+    | ReleaseClaims
+    | CancelRemap
+    | WriteSlotStatus
+    | WriteRemapStatus
+    | WriteStatus
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stage of a Remap was first seen to be over at this moment (monotonic seconds)."""
+
+    remap: ObjectKey
+    stage: StageName
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one planning step decides.
+
+    `requeue_at` names the next moment (monotonic seconds) at which the answer changes by time alone.
+    """
+
+    actions: tuple[Action, ...] = ()
+    weights: tuple[Weights, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    events: tuple[Announce, ...] = ()
+    requeue_at: float | None = None
+    explanations: tuple[tuple[str, Reason], ...] = field(default=())
+    """Object text to reason, also for holding still: what `kubectl kvpool explain` prints."""

@@ -1,0 +1,49 @@
+"""The frozen picture that every decision is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, TierBudget
+from kvpool.api.common import Mode
+from kvpool.api.remap import StageName
+from kvpool.model.ids import ObjectKey
+from kvpool.model.observations import AgentView, NodeFact, OutputAck, PodFact, StoreView
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Whose decisions these are."""
+
+    operator_epoch: int
+    since: float
+    """Monotonic seconds at which this leadership began."""
+    api_back_since: float
+    """Monotonic seconds since which the API has answered without a gap longer than a lease."""
+    next_sequence: int = 1
+    """The next slot epoch is `operator_epoch * 2**20 + next_sequence`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Objects for decisions, streams for observations; nothing here changes."""
+
+    leadership: Leadership
+    mode_cap: Mode = Mode.OBSERVE
+    paused: bool = False
+    """The whole cluster is paused; single objects carry the annotation themselves."""
+    budgets: Mapping[str, TierBudget] = field(default_factory=dict)
+    pools: Mapping[ObjectKey, KVPool] = field(default_factory=dict)
+    groups: Mapping[ObjectKey, PDGroup] = field(default_factory=dict)
+    supernodes: Mapping[str, Supernode] = field(default_factory=dict)
+    kvnodes: Mapping[str, KVNode] = field(default_factory=dict)
+    slots: Mapping[ObjectKey, EngineSlot] = field(default_factory=dict)
+    remaps: Mapping[ObjectKey, Remap] = field(default_factory=dict)
+    nodes: Mapping[str, NodeFact] = field(default_factory=dict)
+    pods: Mapping[ObjectKey, PodFact] = field(default_factory=dict)
+    agents: Mapping[str, AgentView] = field(default_factory=dict)
+    stores: Mapping[ObjectKey, StoreView] = field(default_factory=dict)
+    acks: tuple[OutputAck, ...] = ()
+    marks: Mapping[ObjectKey, Mapping[StageName, float]] = field(default_factory=dict)
+    """For each open Remap, when each stage was first seen to be over; this leadership's memory only."""
+    workload_selectors: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    """`namespace/Kind/name` of a workload to its scale selector; None: it has no scale sub-resource."""
