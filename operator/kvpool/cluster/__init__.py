@@ -1,1 +1,1 @@
-"""The operator's edge to the Kubernetes API: requests, writes, watches, the fact store, the Lease and events."""
+"""The edge to the Kubernetes API: requests, writes, watches, the fact store, the Lease, events."""

@@ -53,7 +53,7 @@ class Applier:
         sub: str | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> Applied:
-        """Apply `manifest` (metadata.name, metadata.namespace and the owned fields) to the object or to `sub`.
+        """Apply `manifest` (metadata.name, metadata.namespace, the owned fields) to the object or to `sub`.
 
         `apiVersion` and `kind` are filled in. `current` is the object as the cache has it, with at least
         metadata.uid and the fields of the manifest; without it nothing is ever skipped. A
@@ -64,9 +64,10 @@ class Applier:
         """
         target = resource.of(manifest, sub)
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **manifest}
-        digest = _digest(body)
+        content = _without_condition(body)
+        digest = _digest(content)
         key = (resource, target.namespace, str(target.name), sub)
-        if current is not None and self._is_applied(key, digest, current) and carries(current, manifest):
+        if current is not None and self._is_applied(key, digest, current) and carries(current, content):
             return Applied(dict(current), sent=False)
         answer = await self._rest.request(
             Verb.APPLY,
@@ -105,14 +106,12 @@ class Applier:
 def carries(current: object, wanted: object) -> bool:
     """Whether `current` already holds everything in `wanted`; it may hold more fields in its mappings.
 
-    metadata.resourceVersion is a condition and not content, so it is not compared. Lists must agree in
-    length and order, because without the schema their keys are not known: the answer may be a needless
-    False, never a wrong True.
+    Lists must agree in length and order, because without the schema their keys are not known: the answer
+    may be a needless False, never a wrong True.
     """
     if isinstance(wanted, Mapping):
         return isinstance(current, Mapping) and all(
-            name in current and (name == "resourceVersion" or carries(current[name], value))
-            for name, value in wanted.items()
+            name in current and carries(current[name], value) for name, value in wanted.items()
         )
     if isinstance(wanted, list | tuple):
         return (
@@ -122,6 +121,12 @@ def carries(current: object, wanted: object) -> bool:
         )
     # True == 1 in Python, not in an API object.
     return type(current) is type(wanted) and current == wanted
+
+
+def _without_condition(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest without metadata.resourceVersion, which says when to write and not what."""
+    metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
+    return {**body, "metadata": metadata}
 
 
 def _digest(body: Mapping[str, Any]) -> bytes:

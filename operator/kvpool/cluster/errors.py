@@ -14,6 +14,8 @@
     └── Retryable           server errors, timeouts, broken connections; the write may have happened
 """
 
+# ruff: noqa: N818 - the names say what happened; "Conflict" is what callers wait for, not "ConflictError"
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -89,7 +91,7 @@ class Retryable(ApiError):
     looked up before it is repeated under another decision.
     """
 
-    def __init__(  # noqa: PLR0913 - the fields of the base class and one more
+    def __init__(
         self,
         request: str,
         status: int,

@@ -43,9 +43,7 @@ async def get(rest: Rest, target: Target, *, timeout_seconds: float = DEFAULT_TI
     return await rest.request(Verb.GET, target, timeout_seconds=timeout_seconds)
 
 
-async def find(
-    rest: Rest, target: Target, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-) -> Obj | None:
+async def find(rest: Rest, target: Target, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Obj | None:
     """Read one object; None where it does not exist. Raises ApiError."""
     try:
         return await get(rest, target, timeout_seconds=timeout_seconds)

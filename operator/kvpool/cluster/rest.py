@@ -27,6 +27,8 @@ from kvpool.cluster.resources import Obj, Target
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 _CONNECT_TIMEOUT_SECONDS = 5.0
+_CREDENTIAL_TIMEOUT_SECONDS = 10.0
+"""A kubeconfig may name a program that fetches a token; it must not hold requests for ever."""
 _CREDENTIAL_AGE_SECONDS = 60.0
 """Projected tokens are renewed on disk well before they end; reading them this often is always in time."""
 _LINE_LIMIT_BYTES = 16 * 2**20
@@ -81,6 +83,23 @@ class RequestRecord:
 
 
 RequestHook = Callable[[RequestRecord], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request ready to be sent: its name in errors, its resource in metrics, and its parts."""
+
+    name: str
+    resource: str
+    verb: Verb
+    path: str
+    query: Mapping[str, str]
+    payload: bytes | None
+
+    @classmethod
+    def to(cls, verb: Verb, target: Target, query: Mapping[str, str], payload: bytes | None) -> _Call:
+        resource = str(target.resource) if target.sub is None else f"{target.resource}/{target.sub}"
+        return cls(f"{verb.label} {target}", resource, verb, target.path, query, payload)
 
 
 class _LoadedKubeconfig(Protocol):
@@ -181,19 +200,13 @@ class Rest:
         sent once more. Raises ApiError.
         """
         payload = None if body is None else orjson.dumps(body)
-        timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=_CONNECT_TIMEOUT_SECONDS)
-        async with self._answer(verb, target, query or {}, payload, timeout) as (name, response):
-            try:
-                content = await response.read()
-            except (aiohttp.ClientError, TimeoutError) as error:
-                raise _no_answer(name, error, verb) from error
-            return _parsed(name, verb, response.status, content)
+        call = _Call.to(verb, target, query or {}, payload)
+        status, content = await self._content(call, timeout_seconds)
+        return _parsed(call, status, content)
 
     async def ping(self, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         """Return when the API server answers a request of ours; raises ApiError when it does not."""
-        timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=_CONNECT_TIMEOUT_SECONDS)
-        async with self._answered("GET /version", Verb.GET, "/version", {}, None, timeout):
-            return
+        await self._content(_Call("get /version", "version", Verb.GET, "/version", {}, None), timeout_seconds)
 
     @asynccontextmanager
     async def lines(
@@ -203,145 +216,126 @@ class Rest:
 
         Raises ApiError: Retryable when no byte came for `idle_seconds` or the connection broke.
         """
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=_CONNECT_TIMEOUT_SECONDS, sock_read=idle_seconds
-        )
-        async with self._answer(Verb.WATCH, target, query, None, timeout) as (name, response):
-            batches = _batches(name, response.content)
+        call = _Call.to(Verb.WATCH, target, query, None)
+        async with self._answered(call, idle_seconds=idle_seconds) as response:
+            batches = _batches(call, response.content)
             try:
                 yield batches
             finally:
                 await batches.aclose()
 
-    @asynccontextmanager
-    async def _answer(
-        self,
-        verb: Verb,
-        target: Target,
-        query: Mapping[str, str],
-        payload: bytes | None,
-        timeout: aiohttp.ClientTimeout,
-    ) -> AsyncGenerator[tuple[str, aiohttp.ClientResponse], None]:
-        name = f"{verb.label} {target}"
-        resource = str(target.resource) if target.sub is None else f"{target.resource}/{target.sub}"
-        path = target.path
-        async with self._answered(name, verb, path, query, payload, timeout, resource) as response:
-            yield name, response
+    async def _content(self, call: _Call, timeout_seconds: float) -> tuple[int, bytes]:
+        try:
+            async with asyncio.timeout(timeout_seconds), self._answered(call) as response:
+                return response.status, await response.read()
+        except TimeoutError as error:
+            text = f"no answer within {timeout_seconds:g} s"
+            raise Retryable(call.name, 0, "", text, outcome_unknown=not call.verb.reads) from error
+        except aiohttp.ClientError as error:
+            raise _no_answer(call, error) from error
 
     @asynccontextmanager
-    async def _answered(  # noqa: PLR0913 - the parts of a request
-        self,
-        name: str,
-        verb: Verb,
-        path: str,
-        query: Mapping[str, str],
-        payload: bytes | None,
-        timeout: aiohttp.ClientTimeout,
-        resource: str = "version",
+    async def _answered(
+        self, call: _Call, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """A successful response; 401 is tried a second time with fresh credentials."""
         for attempt in (1, 2):
-            authorization = await self._authorization(name)
-            started = time.monotonic()
-            code = 0
-            try:
-                response = await self._send(verb, path, query, payload, timeout, authorization)
-                code = response.status
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise _no_answer(name, error, verb) from error
-            finally:
-                self._record(RequestRecord(verb.label, resource, code, time.monotonic() - started))
-            async with response:
-                if 200 <= code < 300:
+            authorization = await self._authorization(call)
+            async with await self._send(call, authorization, idle_seconds) as response:
+                if 200 <= response.status < 300:
                     yield response
                     return
-                error_answer = await _error(name, verb, response)
-            if not isinstance(error_answer, Unauthorized) or attempt == 2:
-                raise error_answer
-            await self._reload(name, authorization)
+                error = await _error(call, response)
+            if not isinstance(error, Unauthorized) or attempt == 2:
+                raise error
+            await self._reload(call, authorization)
 
     async def _send(
-        self,
-        verb: Verb,
-        path: str,
-        query: Mapping[str, str],
-        payload: bytes | None,
-        timeout: aiohttp.ClientTimeout,
-        authorization: str | None,
+        self, call: _Call, authorization: str | None, idle_seconds: float | None
     ) -> aiohttp.ClientResponse:
         headers = {"Accept": _JSON, "User-Agent": "kvpool"}
-        if payload is not None:
-            headers["Content-Type"] = verb.content_type
+        if call.payload is not None:
+            headers["Content-Type"] = call.verb.content_type
         if authorization is not None:
             headers["Authorization"] = authorization
-        return await self._session.request(
-            verb.method,
-            self._host + path,
-            params=query,
-            data=payload,
-            headers=headers,
-            timeout=timeout,
-            allow_redirects=False,
-            proxy=self._proxy,
-            server_hostname=self._server_name,
-        )
-
-    async def _authorization(self, name: str) -> str | None:
+        started, code = time.monotonic(), 0
         try:
-            return await self._credentials.authorization()
-        except (OSError, client_config.ConfigException) as error:
-            raise _no_credentials(name, error) from error
+            response = await self._session.request(
+                call.verb.method,
+                self._host + call.path,
+                params=call.query,
+                data=call.payload,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_TIMEOUT_SECONDS, sock_read=idle_seconds),
+                allow_redirects=False,
+                proxy=self._proxy,
+                server_hostname=self._server_name,
+            )
+            code = response.status
+        except (aiohttp.ClientError, OSError) as error:
+            raise _no_answer(call, error) from error
+        finally:
+            if self._hook is not None:
+                seconds = time.monotonic() - started
+                self._hook(RequestRecord(call.verb.label, call.resource, code, seconds))
+        return response
 
-    async def _reload(self, name: str, refused: str | None) -> None:
+    async def _authorization(self, call: _Call) -> str | None:
         try:
-            await self._credentials.reload(refused)
+            async with asyncio.timeout(_CREDENTIAL_TIMEOUT_SECONDS):
+                return await self._credentials.authorization()
         except (OSError, client_config.ConfigException) as error:
-            raise _no_credentials(name, error) from error
+            raise _no_credentials(call, error) from error
 
-    def _record(self, record: RequestRecord) -> None:
-        if self._hook is not None:
-            self._hook(record)
+    async def _reload(self, call: _Call, refused: str | None) -> None:
+        try:
+            async with asyncio.timeout(_CREDENTIAL_TIMEOUT_SECONDS):
+                await self._credentials.reload(refused)
+        except (OSError, client_config.ConfigException) as error:
+            raise _no_credentials(call, error) from error
 
 
-def _no_credentials(name: str, error: Exception) -> Retryable:
-    return Retryable(name, 0, "", f"credentials cannot be read: {error}", outcome_unknown=False)
+def _no_credentials(call: _Call, error: Exception) -> Retryable:
+    text = f"credentials cannot be read: {error or type(error).__name__}"
+    return Retryable(call.name, 0, "", text, outcome_unknown=False)
 
 
-def _no_answer(name: str, error: Exception, verb: Verb) -> Retryable:
+def _no_answer(call: _Call, error: Exception) -> Retryable:
     never_sent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     text = str(error) or type(error).__name__
-    return Retryable(name, 0, "", text, outcome_unknown=not (verb.reads or never_sent))
+    return Retryable(call.name, 0, "", text, outcome_unknown=not (call.verb.reads or never_sent))
 
 
-async def _error(name: str, verb: Verb, response: aiohttp.ClientResponse) -> ApiError:
+async def _error(call: _Call, response: aiohttp.ClientResponse) -> ApiError:
     try:
         content = await response.read()
-    except (aiohttp.ClientError, TimeoutError) as error:
-        return _no_answer(name, error, verb)
-    return from_answer(name, response.status, content, retry_after=response.headers.get("Retry-After"))
+    except aiohttp.ClientError as error:
+        return _no_answer(call, error)
+    return from_answer(call.name, response.status, content, retry_after=response.headers.get("Retry-After"))
 
 
-def _parsed(name: str, verb: Verb, status: int, content: bytes) -> Obj:
+def _parsed(call: _Call, status: int, content: bytes) -> Obj:
+    unknown = not call.verb.reads
     try:
         parsed: Any = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise Retryable(
-            name, status, "", f"the answer is not JSON: {error}", outcome_unknown=not verb.reads
-        ) from error
+        text = f"the answer is not JSON: {error}"
+        raise Retryable(call.name, status, "", text, outcome_unknown=unknown) from error
     if not isinstance(parsed, dict):
-        raise Retryable(name, status, "", "the answer is not a JSON object", outcome_unknown=not verb.reads)
+        text = f"the answer is not a JSON object but {type(parsed).__name__}"
+        raise Retryable(call.name, status, "", text, outcome_unknown=unknown)
     return parsed
 
 
-async def _batches(name: str, content: aiohttp.StreamReader) -> AsyncGenerator[list[bytes], None]:
+async def _batches(call: _Call, content: aiohttp.StreamReader) -> AsyncGenerator[list[bytes], None]:
     """Complete lines of a stream, as many at a time as have arrived."""
     rest = b""
     try:
         async for chunk in content.iter_any():
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > _LINE_LIMIT_BYTES:
-                raise Retryable(name, 0, "", f"a watch line exceeds {_LINE_LIMIT_BYTES} bytes")
+                raise Retryable(call.name, 0, "", f"a watch line exceeds {_LINE_LIMIT_BYTES} bytes")
             if lines:
                 yield lines
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise _no_answer(name, error, Verb.WATCH) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise _no_answer(call, error) from error
