@@ -63,5 +63,5 @@ def _parse(path: Path, lines: Iterator[str]) -> Iterator[TracedRequest]:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise TraceUnreadableError(
-                f"{path}:{number}: timestamp, input_length, output_length, hash_ids needed as numbers: {error}"
+                f"{path}:{number}: timestamp, input_length, output_length, hash_ids (numbers) needed: {error}"
             ) from error

@@ -17,12 +17,12 @@ from pathlib import Path
 from aiohttp import web
 
 from demo.neighbours.engine_duty import Duty, NotServingError, State
+from demo.neighbours.engine_headers import ENGINE_HEADER, EPOCH_HEADER
 from demo.neighbours.engine_metrics import EngineMetrics
+from demo.neighbours.engine_seat import Identity, SeatClient
 from demo.neighbours.store import join_store
 from kvpool.api.quantity import parse_quantity
 
-ENGINE_HEADER = "x-engine"
-EPOCH_HEADER = "x-seat-epoch"
 MOST_RUNNING = 64
 MOST_WAITING = 256
 STORE_BUFFER_BYTES = 1 << 20
@@ -45,6 +45,9 @@ class Options:
     master: str | None
     local_api: Path | None
     pod_uid: str
+    pod_name: str
+    devices: tuple[str, ...]
+    guarded: bool
 
 
 class Engine:
@@ -141,9 +144,35 @@ async def serve(options: Options) -> None:
     await runner.setup()
     await web.TCPSite(runner, options.address, options.port).start()
     print(f"{options.name}: listening on {options.address}:{options.port}, {duty.state.value}", flush=True)
+    following = _follow_agent(options, duty)
+    if following is not None:
+        following.add_done_callback(lambda _: ended.set())
     await ended.wait()
+    if following is not None and not following.cancel():
+        following.result()
     await duty.leave_seat(drain_seconds=DRAIN_SECONDS)
     await runner.cleanup()
+
+
+def _follow_agent(options: Options, duty: Duty) -> asyncio.Task[None] | None:
+    """Start following the local API, when there is one. Its failure ends the engine."""
+    if options.local_api is None:
+        return None
+    identity = Identity(
+        pod_uid=options.pod_uid,
+        pod_name=options.pod_name,
+        endpoint=f"{options.address}:{options.port}",
+        devices=options.devices,
+        guarded=options.guarded,
+    )
+    client = SeatClient(
+        options.local_api,
+        identity,
+        duty,
+        attach_seconds=options.attach_seconds,
+        say=lambda line: print(f"{options.name}: {line}", flush=True),
+    )
+    return asyncio.create_task(client.run())
 
 
 def parse_arguments(arguments: list[str] | None = None) -> Options:
@@ -163,12 +192,19 @@ def parse_arguments(arguments: list[str] | None = None) -> Options:
     parser.add_argument("--master", help="host:port of the Mooncake master; needed with --segment-bytes")
     parser.add_argument("--local-api", type=Path, help="socket of the node's agent; without it, no seats")
     parser.add_argument("--pod-uid", default="", help="the pod that this process stands for")
+    parser.add_argument("--pod-name", default="", help="namespace/name of that pod")
+    parser.add_argument("--devices", type=_names, default=(), help="accelerators it holds, comma-separated")
+    parser.add_argument("--guarded", action="store_true", help="stop when the node's lease runs out")
     options = Options(**vars(parser.parse_args(arguments)))
     if options.segment_bytes and not options.master:
         parser.error("--segment-bytes needs --master, the store that the segment joins")
     if options.standby and not options.local_api:
         parser.error("--standby needs --local-api, where the seat comes from")
     return options
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)
 
 
 def main() -> None:
