@@ -43,6 +43,7 @@ class Part:
     lock_files: Sequence[Path]
     commands: Sequence[GoCommand]
     binaries: Sequence[str]
+    folders: Sequence[str] = ()
 
     @property
     def folder(self) -> Path:
@@ -54,14 +55,21 @@ class Part:
 
     @property
     def built(self) -> bool:
-        """True when every binary is there."""
-        return all((self.folder / "bin" / binary).is_file() for binary in self.binaries)
+        """True when every binary and every folder of it is there."""
+        folder = self.folder
+        wanted = [folder / "bin" / binary for binary in self.binaries] + [
+            folder / name for name in self.folders
+        ]
+        return all(path.exists() for path in wanted)
 
 
-def _go_part(name: str, module: Path, commands: Sequence[GoCommand]) -> Part:
+def _go_part(name: str, module: Path, commands: Sequence[GoCommand], folders: Sequence[str] = ()) -> Part:
     binaries = [binary for command in commands for binary in command.binaries]
-    return Part(name, module, [module / "go.mod", module / "go.sum"], commands, binaries)
+    return Part(name, module, [module / "go.mod", module / "go.sum"], commands, binaries, folders)
 
+
+GATEWAY_API_MODULE = "sigs.k8s.io/gateway-api"
+GATEWAY_API_CRDS = "gateway-api"
 
 CONTROL_PLANE = _go_part(
     "control-plane",
@@ -78,6 +86,7 @@ CONTROL_PLANE = _go_part(
         ),
         GoCommand(["go.etcd.io/etcd/server/v3"], "-s -w", output="etcd"),
     ],
+    folders=[GATEWAY_API_CRDS],
 )
 TRAEFIK = _go_part(
     "traefik",
@@ -85,10 +94,7 @@ TRAEFIK = _go_part(
     [GoCommand(["github.com/traefik/traefik/v3/cmd/traefik"], "-s -w", output="traefik")],
 )
 HELM = Part("helm", MODULES, [MODULES / "helm.lock"], [], ["helm"])
-PARTS = {part.name: part for part in (CONTROL_PLANE, TRAEFIK, HELM)}
-
-GATEWAY_API_MODULE = "sigs.k8s.io/gateway-api"
-GATEWAY_API_CRDS = "gateway-api"
+PARTS = {part.name: part for part in (HELM, CONTROL_PLANE, TRAEFIK)}
 
 
 def binary(name: str) -> Path:
@@ -103,7 +109,6 @@ def binary(name: str) -> Path:
 
 def gateway_api_crds() -> Path:
     """Folder with Gateway API's standard CRDs. Raises NotBuiltError."""
-    folder = CONTROL_PLANE.folder / GATEWAY_API_CRDS
-    if not folder.is_dir():
+    if not CONTROL_PLANE.built:
         raise NotBuiltError("Gateway API's CRDs are missing: run `python -m devcluster.build control-plane`")
-    return folder
+    return CONTROL_PLANE.folder / GATEWAY_API_CRDS

@@ -1,0 +1,95 @@
+"""Build what devcluster runs, once, into the cache: `python -m devcluster.build [PART|all]`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from devcluster import recipe
+from devcluster.cache import cache_folder, move_into_place
+from devcluster.compiling import compile_command
+from devcluster.helm import unpack_helm
+from devcluster.progress import Progress
+from devcluster.recipe import Part
+from devcluster.toolchain import BuildError, find_go, go_environment
+
+DOWNLOAD_SECONDS = 300
+
+
+def build(part: Part) -> None:
+    """Build a part unless it is there already. Raises BuildError."""
+    if part.built:
+        return
+    with _only_builder():
+        if part.built:  # by the one we waited for
+            return
+        progress = Progress(f"building {part.name}")
+        partial = part.folder.with_name(part.folder.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        programs = partial / "bin"
+        programs.mkdir(parents=True)
+        if part is recipe.HELM:
+            unpack_helm(programs)
+        else:
+            go = find_go()
+            if recipe.GATEWAY_API_CRDS in part.folders:
+                _copy_gateway_api_crds(go, partial / recipe.GATEWAY_API_CRDS)
+            for command in part.commands:
+                compile_command(go, part.module, command, programs)
+        move_into_place(partial, part.folder)
+        progress.finish(f"in {part.folder}")
+
+
+def _copy_gateway_api_crds(go: Path, target: Path) -> None:
+    result = subprocess.run(
+        [go, "mod", "download", "-json", recipe.GATEWAY_API_MODULE],
+        cwd=recipe.CONTROL_PLANE.module,
+        env=go_environment(),
+        capture_output=True,
+        text=True,
+        timeout=DOWNLOAD_SECONDS,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise BuildError(f"go mod download {recipe.GATEWAY_API_MODULE} failed\n{result.stderr.strip()}")
+    shutil.copytree(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "standard", target)
+    for path in [target, *target.iterdir()]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@contextlib.contextmanager
+def _only_builder() -> Iterator[None]:
+    """Hold the cache's build lock; a second builder waits and says so."""
+    with (cache_folder() / "build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another build is running in this cache: waiting for it", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    """Build the named part, or all; exit status 1 with one message when something cannot be built."""
+    parser = argparse.ArgumentParser(prog="python -m devcluster.build", description=__doc__)
+    parser.add_argument("part", nargs="?", default="all", choices=[*recipe.PARTS, "all"])
+    wanted = parser.parse_args().part
+    try:
+        for name, part in recipe.PARTS.items():
+            if wanted in (name, "all"):
+                build(part)
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
