@@ -101,7 +101,7 @@ def _expression(path: str, expression: str) -> Iterator[Finding]:
             break
     if depth:
         yield Finding(path, "cel-syntax", f"brackets do not match in {expression}")
-    if "self" not in bare and "oldSelf" not in bare:
+    if "self" not in bare and bare != "false":  # false alone refuses a field whatever it holds
         yield Finding(path, "cel-syntax", f"{expression} says nothing about self")
 
 

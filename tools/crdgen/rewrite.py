@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from kvpool.api.schema import INT_OR_STRING, LIST_TYPE, PRESERVE_UNKNOWN, VALIDATIONS
+from kvpool.api.schema import INT_OR_STRING, LATER, LIST_TYPE, PRESERVE_UNKNOWN, VALIDATIONS
 from tools.crdgen.describe import described
 
 Node = dict[str, Any]
@@ -112,7 +112,7 @@ class _Rewriter:
         raise NotStructuralError(path, f"a union of {len(branches)} is not structural: {_UNION_ADVICE}")
 
     def _typed(self, raw: Node, path: str, trail: tuple[str, ...]) -> Node:
-        raw = _one_value(raw)
+        raw = _with_later_values(_one_value(raw))
         match raw.get("type"):
             case "object":
                 return self._object(raw, path, trail)
@@ -147,7 +147,7 @@ class _Rewriter:
             if raw.get("required"):
                 node["required"] = list(raw["required"])
             if raw.get("default") is not None:
-                node["default"] = _shortest(raw["default"], node)
+                node["default"] = _complete(raw["default"], node)
         elif isinstance(values, dict) and values:
             node["additionalProperties"] = self.node(values, f"{path}.*", trail)
             if raw.get("default"):
@@ -216,15 +216,27 @@ def _one_value(raw: Node) -> Node:
     return {"type": kind} | _without(raw, "const") | {"enum": [value]}
 
 
-def _shortest(default: Node, node: Node) -> Node:
-    """Leave to the children's own defaults what they say: ``{}`` is how an object defaults as a whole."""
-    kept: Node = {}
-    for name, value in default.items():
-        child = node["properties"].get(name, {})
-        if value is None or value in ([], child.get("default")):
-            continue
-        kept[name] = _shortest(value, child) if isinstance(value, dict) and "properties" in child else value
-    return kept
+def _with_later_values(raw: Node) -> Node:
+    """The enumeration of the schema also has the values that a rule refuses as not supported yet."""
+    if LATER not in raw:
+        return raw
+    return _without(raw, LATER) | {"enum": [*raw["enum"], *raw[LATER]]}
+
+
+def _complete(default: Node, node: Node) -> Node:
+    """An object's default in full: the server runs the rules on it before it fills in the children's own.
+
+    What is empty stays out, as everywhere.
+    """
+    filled: Node = {}
+    for name, child in node["properties"].items():
+        value = default.get(name)
+        value = child.get("default") if value is None else value
+        if isinstance(value, dict) and "properties" in child:
+            value = _complete(value, child)
+        if value not in (None, [], {}):
+            filled[name] = value
+    return filled
 
 
 def _merged(base: Node, beside: Node) -> Node:

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # the package ships no types
 
-from kvpool.api.schema import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, PRESERVE_UNKNOWN
+from kvpool.api.schema import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, PRESERVE_UNKNOWN, VALIDATIONS
 from tools.crdgen.cel_rules import cel_findings
 from tools.crdgen.columns import column_findings
 from tools.crdgen.finding import Finding
@@ -232,8 +232,14 @@ def _default(path: str, node: Node) -> Iterator[Finding]:
     value = _with_defaults(node["default"], node)
     for error in jsonschema.Draft202012Validator(dict(node)).iter_errors(value):
         yield Finding(path, "default", f"{node['default']!r} does not fit its own node: {error.message}")
+    if value != node["default"] and _has_rules(node):
+        yield Finding(path, "default", "rules see a default before the children's own are filled in: say all")
     for unknown in _unknown(node["default"], node, ""):
         yield Finding(path, "default", f"{unknown} would be pruned: the node has no such field")
+
+
+def _has_rules(node: Node) -> bool:
+    return any(visit.node.get(VALIDATIONS) for visit in walk(node))
 
 
 def _with_defaults(value: Any, node: Node) -> Any:  # noqa: ANN401 - a JSON value

@@ -5,12 +5,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kvpool.api.schema import ListAtomic, MaxProperties, Model
+from kvpool.api.schema import Cel, ListAtomic, MaxProperties, Model
 
 Name = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 ShortText = Annotated[str, Field(max_length=256)]
-LabelKey = Annotated[str, Field(min_length=1, max_length=317)]
-LabelValue = Annotated[str, Field(max_length=63)]
+LabelKey = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=317,
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+    ),
+]
+LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
 Labels = Annotated[dict[str, LabelValue], MaxProperties(64)]
 
 
@@ -93,6 +100,18 @@ class LabelSelector(Model):
         if any(labels.get(key) != value for key, value in self.match_labels.items()):
             return False
         return all(_holds(requirement, labels) for requirement in self.match_expressions)
+
+
+NonEmptySelector = Annotated[
+    LabelSelector,
+    Cel(
+        "(has(self.matchLabels) && size(self.matchLabels) > 0) || "
+        "(has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+        "an empty selector would match every pod of the namespace: name at least one label",
+        reason="FieldValueRequired",
+    ),
+]
+"""A selector of pods, which may not be all of them."""
 
 
 def _holds(requirement: SelectorRequirement, labels: dict[str, str]) -> bool:

@@ -5,11 +5,22 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvpool.api.schema import Cel
+
 DURATION_PATTERN: Final = r"^([0-9]+(ms|s|m|h))+$"
 _PART: Final = re.compile(r"(\d+)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 Duration = Annotated[str, Field(max_length=32, pattern=DURATION_PATTERN)]
+
+
+PositiveDuration = Annotated[
+    Duration,
+    Cel(
+        f"!self.matches('{DURATION_PATTERN}') || duration(self) > duration('0s')",
+        message_expression="'a duration must be above 0, not %s'.format([self])",
+    ),
+]
 
 
 def parse_duration(text: str) -> float:

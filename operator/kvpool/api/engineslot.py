@@ -8,7 +8,7 @@ from pydantic import Field
 from kvpool.api.common import Name, ObjectMeta, Role
 from kvpool.api.conditions import Conditions
 from kvpool.api.kvnode import Counter
-from kvpool.api.schema import Column, ListMap, ListSet, Model, resource
+from kvpool.api.schema import Column, ListMap, ListSet, Model, cel, resource
 from kvpool.api.supernode import DeviceId, FenceLevel
 
 
@@ -42,6 +42,34 @@ class FencedBy(Model):
     at: Annotated[str, Field(max_length=40)]
 
 
+@cel(
+    "self.operatorEpoch >= oldSelf.operatorEpoch",
+    message_expression="'operatorEpoch must not fall from %d to %d'"
+    ".format([oldSelf.operatorEpoch, self.operatorEpoch])",
+    field_path=".operatorEpoch",
+)
+@cel(
+    "self.epoch >= oldSelf.epoch",
+    message_expression="'epoch must not fall from %d to %d'.format([oldSelf.epoch, self.epoch])",
+    field_path=".epoch",
+)
+@cel(
+    "self.epoch > oldSelf.epoch || "
+    "(has(self.seats) ? self.seats : []) == (has(oldSelf.seats) ? oldSelf.seats : [])",
+    message_expression="'seats change only under a higher epoch, and it stays %d'.format([self.epoch])",
+    field_path=".seats",
+)
+@cel(
+    "self.pdGroup == oldSelf.pdGroup && self.role == oldSelf.role && self.instance == oldSelf.instance",
+    "pdGroup, role and instance are immutable",
+    reason="FieldValueForbidden",
+)
+@cel(
+    "!has(self.fencedBy) || self.fencedBy.epoch < self.epoch",
+    message_expression="'fencedBy.epoch %d must be below epoch %d: it is the epoch that was ended'"
+    ".format([self.fencedBy.epoch, self.epoch])",
+    field_path=".fencedBy",
+)
 class EngineSlotSpec(Model):
     """Who holds the slot. A change of seats raises the epoch."""
 

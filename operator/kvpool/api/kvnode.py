@@ -9,7 +9,7 @@ from kvpool.api.common import ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
 from kvpool.api.kvpool import OnRestart, ReclaimPolicy
 from kvpool.api.quantity import Quantity
-from kvpool.api.schema import Column, ListAtomic, ListMap, Model, resource
+from kvpool.api.schema import Column, ListAtomic, ListMap, Model, cel, resource
 from kvpool.api.supernode import DeviceId, EvidenceClass
 from kvpool.api.tierbudget import Backend, BudgetTierName
 
@@ -17,6 +17,18 @@ NamespacedName = Annotated[str, Field(min_length=1, max_length=507)]
 Counter = Annotated[int, Field(ge=0)]
 
 
+@cel(
+    "self.generation >= oldSelf.generation",
+    message_expression="'generation must not fall from %d to %d'"
+    ".format([oldSelf.generation, self.generation])",
+    field_path=".generation",
+)
+@cel(
+    "self.backend != 'file' || self.path != ''",
+    "backend file needs a path",
+    reason="FieldValueRequired",
+    field_path=".path",
+)
 class UnitSpec(Model):
     """One piece of capacity to bind on this node."""
 
@@ -40,6 +52,13 @@ class UnitSpec(Model):
     """Drain and Now ask the agent to give the unit back; it leaves the spec when the agent says Released."""
 
 
+@cel(
+    "self.epoch > oldSelf.epoch || (self.epoch == oldSelf.epoch && self.slot == oldSelf.slot)",
+    message_expression="'the claim of %s under epoch %d does not yield to %s under epoch %d: "
+    "the epoch must grow'"
+    ".format([oldSelf.slot, oldSelf.epoch, self.slot, self.epoch])",
+    field_path=".epoch",
+)
 class Claim(Model):
     """A device's owner. Who is listed here owns the device; nothing else decides it."""
 
@@ -60,6 +79,17 @@ class Quarantined(Model):
     since: Annotated[str, Field(max_length=40)]
 
 
+@cel(
+    "self.operatorEpoch >= oldSelf.operatorEpoch",
+    message_expression="'operatorEpoch must not fall from %d to %d'"
+    ".format([oldSelf.operatorEpoch, self.operatorEpoch])",
+    field_path=".operatorEpoch",
+)
+@cel(
+    "self.revision >= oldSelf.revision",
+    message_expression="'revision must not fall from %d to %d'.format([oldSelf.revision, self.revision])",
+    field_path=".revision",
+)
 class KVNodeSpec(Model):
     """Decided by the operator, and not rebuildable from the node."""
 

@@ -7,8 +7,18 @@ from pydantic import Field
 
 from kvpool.api.common import LabelSelector, Mode, Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
-from kvpool.api.quantity import Quantity
-from kvpool.api.schema import Column, ListAtomic, ListMap, Model, PreserveUnknown, resource
+from kvpool.api.quantity import PositiveSize
+from kvpool.api.schema import (
+    NOT_SUPPORTED_YET,
+    Column,
+    Later,
+    ListAtomic,
+    ListMap,
+    Model,
+    PreserveUnknown,
+    cel,
+    resource,
+)
 from kvpool.api.tierbudget import BudgetTierName, TierFiguresList
 
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -39,12 +49,17 @@ class ReclaimPolicy(StrEnum):
     """Memory is released at once; contents are lost."""
 
 
+@cel(
+    "self.name == 'SSD' || self.onRestart == 'Adopt'",
+    message_expression="'onRestart Release is for SSD, not for %s'.format([self.name])",
+    field_path=".onRestart",
+)
 class PoolTier(Model):
     """Bytes wanted in one tier, over all nodes together."""
 
     name: BudgetTierName
     """DRAM, CXL or SSD."""
-    size: Quantity
+    size: PositiveSize
     """Total bytes wanted."""
     on_restart: OnRestart = OnRestart.ADOPT
     """Adopt keeps an SSD unit's file over a restart; Release makes a new one."""
@@ -56,6 +71,10 @@ class ServiceRef(Model):
     name: Name
 
 
+@cel(
+    "has(self.serviceRef) != has(self.address)",
+    "give exactly one of serviceRef and address",
+)
 class MooncakeMaster(Model):
     """Where the Mooncake master answers: by Service or by address."""
 
@@ -67,6 +86,11 @@ class MooncakeMaster(Model):
     admin_port: Port = 9003
 
 
+@cel(
+    "self.protocol == 'rdma' || !has(self.devices) || size(self.devices) == 0",
+    message_expression="'devices are for protocol rdma, not for %s'.format([self.protocol])",
+    field_path=".devices",
+)
 class MooncakeTransport(Model):
     """How segments are reached."""
 
@@ -89,15 +113,26 @@ class NoStore(Model):
     """Memory is bound and kept, and no store is told."""
 
 
+@cel(
+    "[has(self.mooncake), has(self.lmcache), has(self.none)].filter(given, given).size() == 1",
+    message_expression="'give exactly one store (mooncake, lmcache or none), not %d'"
+    ".format([[has(self.mooncake), has(self.lmcache), has(self.none)].filter(given, given).size()])",
+)
 class Store(Model):
     """Exactly one store."""
 
     mooncake: MooncakeStore | None = None
     none: NoStore | None = None
-    lmcache: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    lmcache: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
 
 
+@cel(
+    "!(has(self.supernodes) && has(self.nodeSelector))",
+    "give supernodes or nodeSelector, not both",
+    reason="FieldValueForbidden",
+    field_path=".nodeSelector",
+)
 class KVPoolSpec(Model):
     """What a pool asks for."""
 
@@ -111,20 +146,23 @@ class KVPoolSpec(Model):
     """Bytes wanted; none to look only."""
     store: Store
     """The store that uses the memory."""
-    stop_policy: StopPolicy = StopPolicy.NONE
+    stop_policy: Annotated[StopPolicy, Later("HoldAndDrain")] = StopPolicy.NONE
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What deleting the pool does to its memory."""
-    cohort: Annotated[str, Field(max_length=253)] | None = None
+    cohort: Annotated[str, Field(max_length=253), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
     tenants: Annotated[
-        tuple[Annotated[dict[str, Any], PreserveUnknown()], ...], ListAtomic(), Field(max_length=64)
+        tuple[Annotated[dict[str, Any], PreserveUnknown()], ...],
+        ListAtomic(),
+        Field(max_length=64),
+        NOT_SUPPORTED_YET,
     ] = ()
     """Not supported yet."""
-    lend: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    lend: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
-    ranks: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    ranks: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
-    planning: Annotated[dict[str, Any], PreserveUnknown()] | None = None
+    planning: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
 
 
@@ -168,6 +206,11 @@ class KVPoolStatus(Model):
         Column("Admitted", "string", ".status.conditions[?(@.type=='Admitted')].message", 1),
         Column("Age", "date", ".metadata.creationTimestamp"),
     ),
+)
+@cel(
+    "size(self.metadata.name) <= 63",
+    message_expression="'the name has %d characters, the most is 63: labels carry it'"
+    ".format([size(self.metadata.name)])",
 )
 class KVPool(Model):
     """Demand: bytes of KV cache wanted in each tier, and the store that uses them."""

@@ -7,19 +7,19 @@ from pydantic import Field
 
 from kvpool.api.common import (
     LabelKey,
-    LabelSelector,
     LabelValue,
     LocalRef,
     Mode,
     Name,
+    NonEmptySelector,
     ObjectMeta,
     Role,
     ShortText,
 )
 from kvpool.api.conditions import Conditions
-from kvpool.api.duration import Duration
+from kvpool.api.duration import PositiveDuration
 from kvpool.api.kvpool import Port
-from kvpool.api.schema import Column, ListAtomic, ListMap, Model, resource
+from kvpool.api.schema import Cel, Column, Later, ListAtomic, ListMap, Model, cel, resource
 
 
 class Attach(StrEnum):
@@ -44,17 +44,23 @@ class WorkloadRef(Model):
 class Standby(Model):
     """Warm engines that wait on spares."""
 
-    pod_selector: LabelSelector
+    pod_selector: NonEmptySelector
     readiness: Literal["Device", "WeightsLoaded", "EngineReady"] = "EngineReady"
     """How warm a standby engine must be before its place counts as a spare."""
 
 
+@cel("has(self.workloadRef) != has(self.podSelector)", "give exactly one of workloadRef and podSelector")
+@cel(
+    "(self.attach == 'Standby') == has(self.standby)",
+    message_expression="'attach Standby and standby go together: attach is %s'.format([self.attach])",
+    field_path=".standby",
+)
 class RoleSpec(Model):
     """One role's engines."""
 
     workload_ref: WorkloadRef | None = None
     """The workload; or give podSelector."""
-    pod_selector: LabelSelector | None = None
+    pod_selector: NonEmptySelector | None = None
     """The engines' pods, when there is no workload."""
     port: Port = 8000
     """The engines' HTTP port."""
@@ -64,24 +70,47 @@ class RoleSpec(Model):
     """Accelerators that one engine pod holds."""
     attach: Attach = Attach.OBSERVE
     standby: Standby | None = None
-    failure_unit: Literal["Instance"] = "Instance"
+    failure_unit: Annotated[Literal["Instance"], Later("Device")] = "Instance"
 
 
+_FRACTION = r"^[0-9]{1,6}/[0-9]{1,6}$"
+
+Fraction = Annotated[
+    str,
+    Field(max_length=16, pattern=_FRACTION),
+    Cel(
+        f"!self.matches('{_FRACTION}') || self.split('/').all(part, int(part) > 0)",
+        message_expression="'%s is no ratio: both numbers must be above 0, as in 1/2'.format([self])",
+    ),
+]
+
+
+@cel(
+    "!has(self.min) || !has(self.max) || "
+    f"![self.min, self.max].all(bound, bound.matches('{_FRACTION}')) || "
+    "int(self.min.split('/')[0]) * int(self.max.split('/')[1]) <= "
+    "int(self.max.split('/')[0]) * int(self.min.split('/')[1])",
+    message_expression="'min %s is above max %s'.format([self.min, self.max])",
+    field_path=".min",
+)
 class Ratio(Model):
     """Bounds on prefill instances per decode instance, as fractions; outside them a condition says so."""
 
-    min: Annotated[str, Field(max_length=16, pattern=r"^[0-9]+/[0-9]+$")] | None = None
-    max: Annotated[str, Field(max_length=16, pattern=r"^[0-9]+/[0-9]+$")] | None = None
+    min: Fraction | None = None
+    max: Fraction | None = None
 
 
 class SlowStart(Model):
     """How a newly bound slot's weight rises."""
 
     steps: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=100)], ...], ListAtomic(), Field(min_length=1, max_length=10)
+        tuple[Annotated[int, Field(ge=1, le=100)], ...],
+        ListAtomic(),
+        Field(min_length=1, max_length=10),
+        Cel("self.isSorted() && self[size(self) - 1] == 100", "steps must rise and end at 100"),
     ] = (10, 25, 50, 100)
     """Percent of the full weight at each step; the last is 100."""
-    step_time: Duration = "15s"
+    step_time: PositiveDuration = "15s"
 
 
 class ParentRef(Model):
@@ -96,7 +125,7 @@ class HTTPRouteOutput(Model):
     """A Gateway API route of kvpool's own."""
 
     parent_ref: ParentRef
-    backends: Literal["PerMember"] = "PerMember"
+    backends: Annotated[Literal["PerMember"], Later("PerGroup")] = "PerMember"
     """PerMember: one Service and EndpointSlice for each slot, each with its weight."""
     hostnames: Annotated[
         tuple[Annotated[str, Field(max_length=253)], ...], ListAtomic(), Field(max_length=16)
@@ -125,11 +154,26 @@ class OutputType(StrEnum):
     ENDPOINT_SLICE = "EndpointSlice"
 
 
+_MEMBER_OF_TYPE = {"HTTPRoute": "httpRoute", "PodLabel": "podLabel", "EndpointSlice": "endpointSlice"}
+
+
+@cel(
+    " && ".join(f"(self.type == '{kind}') == has(self.{member})" for kind, member in _MEMBER_OF_TYPE.items()),
+    message_expression="'type %s takes its own member and no other: "
+    + ", ".join(f"{member} for {kind}" for kind, member in _MEMBER_OF_TYPE.items())
+    + "'.format([self.type])",
+)
+@cel(
+    "self.weights != 'Required' || self.type == 'HTTPRoute'",
+    message_expression="'type %s cannot carry weights, only in and out: weights Required needs HTTPRoute'"
+    ".format([self.type])",
+    field_path=".weights",
+)
 class Output(Model):
     """One place that weights go to: the member named by `type` is set, the others are not."""
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-    type: OutputType
+    type: Annotated[OutputType, Later("PodReadinessGate", "EndpointPicker", "RouterFile", "SGLangGateway")]
     role: Role = Role.DECODE
     weights: Literal["BestEffort", "Required"] = "BestEffort"
     """Required is refused for outputs that know only in and out."""
@@ -141,7 +185,7 @@ class Output(Model):
 class Routing(Model):
     """One weight for each slot, and the outputs that carry it."""
 
-    policy: Literal["Uniform"] = "Uniform"
+    policy: Annotated[Literal["Uniform"], Later("CompletionTime", "LeastOutstanding", "Static")] = "Uniform"
     slow_start: SlowStart = SlowStart()
     failure_mode: Literal["FailClose", "FailOpen"] = "FailClose"
     """When no slot may serve: FailClose writes all weights 0, FailOpen keeps the last ones."""
@@ -149,6 +193,34 @@ class Routing(Model):
     outputs: Annotated[tuple[Output, ...], ListMap("name"), Field(max_length=8)] = ()
 
 
+_BOTH_NAME_A_WORKLOAD = (
+    "has(self.prefill) && has(self.decode) && has(self.prefill.workloadRef) && has(self.decode.workloadRef)"
+)
+_BOTH_SELECT_BY_LABELS = "has(self.prefill) && has(self.decode) && " + " && ".join(
+    f"has(self.{role}.podSelector) && has(self.{role}.podSelector.matchLabels) && "
+    f"!has(self.{role}.podSelector.matchExpressions)"
+    for role in ("prefill", "decode")
+)
+
+
+@cel(
+    "has(self.prefill) || has(self.decode)",
+    "give prefill, decode or both: a group without engines routes nothing",
+    reason="FieldValueRequired",
+)
+@cel(
+    f"!({_BOTH_NAME_A_WORKLOAD}) || self.prefill.workloadRef.kind != self.decode.workloadRef.kind || "
+    "self.prefill.workloadRef.name != self.decode.workloadRef.name",
+    message_expression="'prefill and decode name the same workload %s: a pod has one role'"
+    ".format([self.decode.workloadRef.name])",
+    field_path=".decode.workloadRef",
+)
+@cel(
+    f"!({_BOTH_SELECT_BY_LABELS}) || "
+    "self.prefill.podSelector.matchLabels != self.decode.podSelector.matchLabels",
+    "prefill and decode select the same pods: a pod has one role",
+    field_path=".decode.podSelector",
+)
 class PDGroupSpec(Model):
     """Prefill and decode engines that serve one model together."""
 
@@ -225,6 +297,12 @@ class PDGroupStatus(Model):
         Column("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason"),
         Column("Age", "date", ".metadata.creationTimestamp"),
     ),
+)
+@cel(
+    "size(self.metadata.name) <= 40 && !self.metadata.name.contains('.')",
+    message_expression="'the name %s must have at most 40 characters and no dot: "
+    "slots and Services are named after it'"
+    ".format([self.metadata.name])",
 )
 class PDGroup(Model):
     """Prefill and decode roles, the engines behind them, and where their routing weights go."""

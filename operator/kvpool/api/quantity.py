@@ -10,6 +10,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvpool.api.schema import Cel
+
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _SCALE: Final = {**_BINARY, **_DECIMAL}
@@ -18,6 +20,24 @@ _SHAPE: Final = re.compile(r"^([+-]?\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E
 QUANTITY_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
 
 Quantity = Annotated[str, Field(max_length=32, pattern=QUANTITY_PATTERN)]
+
+
+Size = Annotated[
+    Quantity,
+    Cel(
+        "!isQuantity(self) || quantity(self).isInteger()",
+        message_expression="'%s is not a whole number of bytes, or is 8Ei and more'.format([self])",
+    ),
+]
+"""A quantity that people write: a whole number of bytes below 8Ei."""
+
+PositiveSize = Annotated[
+    Size,
+    Cel(
+        "!isQuantity(self) || quantity(self).isGreaterThan(quantity('0'))",
+        message_expression="'a size must be above 0, not %s'.format([self])",
+    ),
+]
 
 
 def parse_quantity(text: str) -> int:

@@ -9,7 +9,7 @@ from kvpool.api.common import Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
 from kvpool.api.engineslot import FenceProof, Seat
 from kvpool.api.kvnode import Counter
-from kvpool.api.schema import Column, ListMap, Model, resource
+from kvpool.api.schema import Cel, Column, ListMap, Model, cel, resource
 from kvpool.api.supernode import FenceLevel
 
 Seats = Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)]
@@ -24,6 +24,35 @@ class RemapKind(StrEnum):
     RESTORATIVE = "Restorative"
 
 
+_KEPT = ("operatorEpoch", "slot", "to", "fromEpoch", "epoch", "kind", "cause", "incident", "firstEvidenceAt")
+
+
+@cel(
+    " && ".join(
+        [
+            *(f"self.{field} == oldSelf.{field}" for field in _KEPT),
+            "(has(self.from) ? self.from : []) == (has(oldSelf.from) ? oldSelf.from : [])",
+        ]
+    ),
+    "spec is immutable but for cancel: a move that is not wanted is cancelled, another is a new Remap",
+    reason="FieldValueForbidden",
+)
+@cel(
+    "self.cancel || !oldSelf.cancel",
+    "cancel cannot be taken back",
+    reason="FieldValueForbidden",
+    field_path=".cancel",
+)
+@cel(
+    "self.epoch > self.fromEpoch",
+    message_expression="'epoch %d must be above fromEpoch %d'.format([self.epoch, self.fromEpoch])",
+    field_path=".epoch",
+)
+@cel(
+    "(self.kind == 'Initial') == (!has(self.from) || size(self.from) == 0)",
+    message_expression="'only an Initial move leaves no seats: kind is %s'.format([self.kind])",
+    field_path=".from",
+)
 class RemapSpec(Model):
     """The decision; immutable but for `cancel`."""
 
@@ -91,7 +120,13 @@ class RemapPhase(StrEnum):
 class RemapStatus(Model):
     """How the move went."""
 
-    phase: RemapPhase = RemapPhase.RUNNING
+    phase: Annotated[
+        RemapPhase,
+        Cel(
+            "self == oldSelf || oldSelf in ['Running', 'Blocked']",
+            message_expression="'%s is final and does not become %s'.format([oldSelf, self])",
+        ),
+    ] = RemapPhase.RUNNING
     stages: Annotated[tuple[Stage, ...], ListMap("name"), Field(max_length=16)] = ()
     fence: RemapFence | None = None
     blocked_reason: Annotated[str, Field(max_length=64)] = ""

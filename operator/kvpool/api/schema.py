@@ -25,6 +25,7 @@ VALIDATIONS = "x-kubernetes-validations"
 LIST_TYPE = "x-kubernetes-list-type"
 LIST_MAP_KEYS = "x-kubernetes-list-map-keys"
 INT_OR_STRING = "x-kubernetes-int-or-string"
+LATER = "x-kvpool-later"
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 
 _M = TypeVar("_M", bound="Model")
@@ -164,6 +165,26 @@ class Cel(_Extension):
         if self.optional_old_self:
             entry["optionalOldSelf"] = True
         return entry
+
+
+NOT_SUPPORTED_YET = Cel("false", "not supported yet: remove the field", reason="FieldValueForbidden")
+"""For a field that the API has a place for and this version does nothing with."""
+
+
+@dataclass(frozen=True)
+class Later(_Extension):
+    """Values of an enumeration that a later version will take; until then the refusal says so."""
+
+    values: tuple[str, ...]
+
+    def __init__(self, *values: str) -> None:
+        object.__setattr__(self, "values", values)
+
+    def extend(self, schema: JsonSchemaValue) -> JsonSchemaValue:
+        """Let the values through the enumeration, so that the rule's message answers."""
+        listed = ", ".join(f"'{value}'" for value in self.values)
+        refusal = Cel(f"!(self in [{listed}])", message_expression="'%s is not supported yet'.format([self])")
+        return refusal.extend(schema | {LATER: list(self.values)})
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from kvpool.api.common import LabelKey, LabelSelector, Mode, Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
-from kvpool.api.duration import Duration
-from kvpool.api.schema import Column, ListAtomic, ListMap, ListSet, Model, resource
+from kvpool.api.duration import DURATION_PATTERN, Duration, PositiveDuration
+from kvpool.api.schema import Cel, Column, Later, ListAtomic, ListMap, ListSet, Model, cel, resource
 
 DeviceId = Annotated[str, Field(min_length=1, max_length=128)]
 
@@ -33,7 +33,7 @@ class EvidenceRule(Model):
     code: Annotated[str, Field(min_length=1, max_length=63)]
     evidence_class: Annotated[EvidenceClass, Field(alias="class")]
     n: Annotated[int, Field(ge=1, le=1000)] = 1
-    window: Duration = "10m"
+    window: PositiveDuration = "10m"
 
 
 class Evidence(Model):
@@ -74,6 +74,13 @@ class LeasePolicy(StrEnum):
     """Stops serving at the deadline, always; an outage of the operator then stops the pool."""
 
 
+@cel(
+    f"![self.duration, self.maxSkew].all(given, given.matches('{DURATION_PATTERN}')) || "
+    "duration(self.maxSkew) < duration(self.duration)",
+    message_expression="'maxSkew %s must be below duration %s: the lease would be over before it starts'"
+    ".format([self.maxSkew, self.duration])",
+    field_path=".maxSkew",
+)
 class LeaseSpec(Model):
     """How long a node may act without hearing from the operator."""
 
@@ -97,7 +104,7 @@ class FenceLevel(StrEnum):
 class Fence(Model):
     """The least that must be proven before a slot is bound elsewhere."""
 
-    require: FenceLevel = FenceLevel.CONTENT_ONLY
+    require: Annotated[FenceLevel, Later("Network", "Fabric", "Power")] = FenceLevel.CONTENT_ONLY
 
 
 class Failover(Model):
@@ -134,7 +141,15 @@ class SupernodeSpec(Model):
     """Observe looks only, Recommend says what it would do, Enforce acts."""
     node_selector: LabelSelector
     """The member nodes."""
-    domains: Annotated[tuple[LabelKey, ...], ListAtomic(), Field(max_length=8)] = (
+    domains: Annotated[
+        tuple[LabelKey, ...],
+        ListAtomic(),
+        Field(max_length=8),
+        Cel(
+            "self.all(domain, self.exists_one(other, other == domain))",
+            "a label stands twice: the domains are nested, innermost first",
+        ),
+    ] = (
         "kvpool.dev/board",
         "kvpool.dev/rack",
     )

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from kvpool.api.common import LabelSelector, Mode, ObjectMeta
 from kvpool.api.conditions import Conditions
-from kvpool.api.quantity import Quantity
-from kvpool.api.schema import Column, ListMap, ListSet, Model, resource
+from kvpool.api.quantity import PositiveSize, Quantity, Size
+from kvpool.api.schema import Column, Later, ListMap, ListSet, Model, cel, resource
 
 BudgetTierName = Literal["DRAM", "CXL", "SSD"]
 
@@ -31,20 +31,65 @@ class NumaPolicy(StrEnum):
     """Evenly over `numaNodes`."""
 
 
+_BACKEND = "(has(self.backend) ? self.backend : (self.name == 'SSD' ? 'file' : 'tmpfs'))"
+_SIZES_ARE_WHOLE = "[self.perNode, self.reserve, self.volumeLimit].all(size, isQuantity(size))"
+
+
+@cel(
+    "self.lowWatermark < self.highWatermark",
+    message_expression="'lowWatermark %d must be below highWatermark %d'"
+    ".format([self.lowWatermark, self.highWatermark])",
+    field_path=".lowWatermark",
+)
+@cel(
+    f"(self.name == 'SSD') == ({_BACKEND} == 'file')",
+    message_expression=f"'backend %s cannot hold tier %s: SSD is held by file, DRAM and CXL by tmpfs'"
+    f".format([{_BACKEND}, self.name])",
+    field_path=".backend",
+)
+@cel(
+    f"{_BACKEND} != 'file' || has(self.path)",
+    "backend file needs a path: the folder that holds the units' files",
+    reason="FieldValueRequired",
+    field_path=".path",
+)
+@cel(
+    f"{_BACKEND} == 'file' || (!has(self.path) && !has(self.volumeLimit))",
+    "path and volumeLimit belong to backend file",
+    reason="FieldValueForbidden",
+)
+@cel(
+    f"!has(self.volumeLimit) || !{_SIZES_ARE_WHOLE} || "
+    "quantity(self.perNode).add(quantity(self.reserve)).compareTo(quantity(self.volumeLimit)) <= 0",
+    message_expression="'perNode %s and reserve %s together exceed volumeLimit %s'"
+    ".format([self.perNode, self.reserve, self.volumeLimit])",
+    field_path=".volumeLimit",
+)
+@cel(
+    "self.name != 'SSD' || self.numaPolicy == 'Spread'",
+    message_expression="'numaPolicy %s has no meaning for SSD'.format([self.numaPolicy])",
+    field_path=".numaPolicy",
+)
+@cel(
+    "(self.numaPolicy == 'Nodes') == (has(self.numaNodes) && size(self.numaNodes) > 0)",
+    message_expression="'numaPolicy Nodes and numaNodes go together: the policy is %s'"
+    ".format([self.numaPolicy])",
+    field_path=".numaNodes",
+)
 class BudgetTier(Model):
     """One medium of the nodes, and how much of it may hold KV cache."""
 
     name: BudgetTierName
     """DRAM, CXL or SSD. HBM belongs to engines: it is accounted, never budgeted."""
-    per_node: Quantity
+    per_node: PositiveSize
     """Bytes of each matched node that may hold KV cache."""
-    reserve: Quantity = "0"
+    reserve: Size = "0"
     """Bytes of each node that are never given to KV cache, whatever else is free."""
     high_watermark: Annotated[int, Field(ge=1, le=100)] = 90
     """Percent of the bound bytes in use above which `AboveHighWatermark` is set."""
     low_watermark: Annotated[int, Field(ge=0, le=99)] = 80
     """Percent of the bound bytes in use below which `AboveHighWatermark` is cleared."""
-    backend: Backend | None = None
+    backend: Annotated[Backend | None, Later("hugetlb", "devdax", "systemRam")] = None
     """tmpfs (default for DRAM and CXL) or file (default for SSD)."""
     numa_policy: NumaPolicy = NumaPolicy.SPREAD
     """Spread, Local or Nodes. SSD has no NUMA placement."""
@@ -54,7 +99,7 @@ class BudgetTier(Model):
     """The NUMA nodes of policy Nodes; for CXL, the memory-only nodes of the expanders."""
     path: Annotated[str, Field(max_length=1024, pattern=r"^/[^\x00]*$")] | None = None
     """For backend file: the folder, on a mounted file system, that holds the units' files."""
-    volume_limit: Quantity | None = None
+    volume_limit: Size | None = None
     """For backend file: the size the volume may grow to; perNode + reserve may not exceed it."""
 
 
