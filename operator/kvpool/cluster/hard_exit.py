@@ -7,25 +7,25 @@ A leader that may have lost its Lease must not run one more line that could writ
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 EXIT_CODE = 70
 """Seen in the pod's last state: this exit was decided here."""
 
+_STDERR = 2
 _CHECK_SECONDS = 0.1
 
 
 def hard_exit(reason: str) -> NoReturn:
-    """Say why on standard error and end the process now."""
-    try:
-        sys.stderr.write(f"kvpool-operator: ending at once: {reason}\n")
-        sys.stderr.flush()
-    finally:
-        # A closed standard error must not keep a former leader alive.
-        os._exit(EXIT_CODE)
+    """Say why on standard error, if it takes the line without waiting, and end the process now."""
+    with suppress(OSError):
+        # A full pipe or a closed standard error must not keep a former leader alive.
+        os.set_blocking(_STDERR, False)
+        os.write(_STDERR, f"kvpool-operator: ending at once: {reason}\n".encode())
+    os._exit(EXIT_CODE)
 
 
 class DeadlineGuard:
