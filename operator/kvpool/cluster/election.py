@@ -134,7 +134,7 @@ class Claim:
     timing: LeaseTiming
 
     def manifest(self, name: str, namespace: str, current: Obj | None) -> Obj:
-        """The Lease to create (`current` None) or to put in the place of `current`, at its resourceVersion."""
+        """The Lease to create (`current` None), or to replace `current` with, at its resourceVersion."""
         record = LeaseRecord.of(current) if current is not None else None
         stamp = self.wall.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: dict[str, Any] = dict((current or {}).get("spec") or {})
