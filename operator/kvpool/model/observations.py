@@ -210,6 +210,10 @@ class StoreView:
     pool: ObjectKey
     reachable: bool
     asked_at: float
+    rpc_address: str = ""
+    """address:port of the master's RPC, resolved from the pool's serviceRef or address; empty when unknown."""
+    admin_address: str = ""
+    """address:port of the master's admin HTTP surface."""
     segments: tuple[SegmentView, ...] = ()
     key_count: int | None = None
     keys_lost_at: float | None = None

@@ -1,0 +1,1 @@
+"""KV stores that mount kvpool's memory."""
