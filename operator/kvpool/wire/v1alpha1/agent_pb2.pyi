@@ -573,6 +573,7 @@ class Unit(_message.Message):
     ADOPT_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
     UNMOUNT_AT_DEADLINE_FIELD_NUMBER: _builtins.int
+    RESERVE_BYTES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Stable over generations."""
     pool: _builtins.str
@@ -595,6 +596,8 @@ class Unit(_message.Message):
     """Asks for the unit back."""
     unmount_at_deadline: _builtins.bool
     """Least fence level of the unit's segment when the lease is lost: true means the keeper unmounts at the deadline."""
+    reserve_bytes: _builtins.int
+    """Bytes of the medium that must stay free beside the unit."""
     @_builtins.property
     def mooncake(self) -> Global___MooncakeTarget:
         """The store that mounts it; absent when there is none."""
@@ -614,10 +617,11 @@ class Unit(_message.Message):
         adopt: _builtins.bool = ...,
         release: Global___ReleaseMode.ValueType = ...,
         unmount_at_deadline: _builtins.bool = ...,
+        reserve_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["mooncake", b"mooncake"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "backend", b"backend", "generation", b"generation", "mooncake", b"mooncake", "name", b"name", "numa_node", b"numa_node", "path", b"path", "pool", b"pool", "release", b"release", "size_bytes", b"size_bytes", "tier", b"tier", "unmount_at_deadline", b"unmount_at_deadline"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adopt", b"adopt", "backend", b"backend", "generation", b"generation", "mooncake", b"mooncake", "name", b"name", "numa_node", b"numa_node", "path", b"path", "pool", b"pool", "release", b"release", "reserve_bytes", b"reserve_bytes", "size_bytes", b"size_bytes", "tier", b"tier", "unmount_at_deadline", b"unmount_at_deadline"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -633,6 +637,7 @@ class MooncakeTarget(_message.Message):
     METADATA_SERVER_FIELD_NUMBER: _builtins.int
     PROTOCOL_FIELD_NUMBER: _builtins.int
     DEVICES_FIELD_NUMBER: _builtins.int
+    ADMIN_FIELD_NUMBER: _builtins.int
     master: _builtins.str
     """address:port of the master's RPC."""
     metadata_server: _builtins.str
@@ -641,6 +646,8 @@ class MooncakeTarget(_message.Message):
     """tcp or rdma."""
     devices: _builtins.str
     """RDMA devices, comma separated."""
+    admin: _builtins.str
+    """address:port of the master's admin HTTP surface; without it used bytes are unknown and nothing is drained."""
     def __init__(
         self,
         *,
@@ -648,10 +655,11 @@ class MooncakeTarget(_message.Message):
         metadata_server: _builtins.str = ...,
         protocol: _builtins.str = ...,
         devices: _builtins.str = ...,
+        admin: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "master", b"master", "metadata_server", b"metadata_server", "protocol", b"protocol"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin", b"admin", "devices", b"devices", "master", b"master", "metadata_server", b"metadata_server", "protocol", b"protocol"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
