@@ -116,9 +116,10 @@ _TABLE: tuple[tuple[int, str | None, type[ApiError]], ...] = (
     (409, "AlreadyExists", AlreadyExists),
     (409, None, Conflict),
     (410, None, Expired),
-    # A failed `test` of a JSON patch is a lost compare-and-swap, whatever status the server gives it.
-    (422, "testing value ", Conflict),
-    (422, "test failed", Conflict),
+    # A JSON patch that does not fit the object, by its `test` above all: the server says no more than this.
+    (422, "the server rejected our request due to an error in our request", Conflict),
+    # The write names the UID of another incarnation.
+    (422, "metadata.uid: Invalid value", Conflict),
     (422, None, Terminal),
     (429, "DisruptionBudget", DisruptionRefused),
     (429, None, Throttled),
