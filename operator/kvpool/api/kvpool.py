@@ -151,12 +151,15 @@ class KVPoolSpec(Model):
     """What deleting the pool does to its memory."""
     cohort: Annotated[str, Field(max_length=253), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
-    tenants: Annotated[
-        tuple[Annotated[dict[str, Any], PreserveUnknown()], ...],
-        ListAtomic(),
-        Field(max_length=64),
-        NOT_SUPPORTED_YET,
-    ] = ()
+    tenants: (
+        Annotated[
+            tuple[Annotated[dict[str, Any], PreserveUnknown()], ...],
+            ListAtomic(),
+            Field(max_length=64),
+            NOT_SUPPORTED_YET,
+        ]
+        | None
+    ) = None
     """Not supported yet."""
     lend: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""

@@ -22,10 +22,18 @@ QUANTITY_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
 Quantity = Annotated[str, Field(max_length=32, pattern=QUANTITY_PATTERN)]
 
 
+# CEL's isInteger() denies some large whole quantities (900Ti), so the fraction is looked at here.
+_APPROXIMATELY = "quantity(self).asApproximateFloat()"
+
 Size = Annotated[
     Quantity,
     Cel(
-        "!isQuantity(self) || quantity(self).isInteger()",
+        "isQuantity(self)",
+        message_expression="'%s is no size: write 256Gi, 1.5Ti or 4096'.format([self])",
+    ),
+    Cel(
+        "!isQuantity(self) || (quantity(self).isLessThan(quantity('8Ei')) && "
+        f"double(int({_APPROXIMATELY})) == {_APPROXIMATELY})",
         message_expression="'%s is not a whole number of bytes, or is 8Ei and more'.format([self])",
     ),
 ]
