@@ -86,6 +86,17 @@ RequestHook = Callable[[RequestRecord], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The API server and our credentials as they are now, for a library that brings its own transport."""
+
+    server: str
+    ca_path: str | None
+    certificate_path: str | None
+    key_path: str | None
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Call:
     """A request ready to be sent: its name in errors, its resource in metrics, and its parts."""
 
@@ -180,6 +191,22 @@ class Rest:
         credentials = _Credentials(access)
         await credentials.load()
         return cls(credentials, hook)
+
+    async def endpoint(self) -> Endpoint:
+        """Where the server is and who we are, with a token that was read just now.
+
+        Raises Retryable when the credentials cannot be read.
+        """
+        call = _Call("login", "login", Verb.GET, "", {}, None)
+        authorization = await self._authorization(call)
+        configuration = self._credentials.configuration
+        return Endpoint(
+            server=self._host,
+            ca_path=configuration.ssl_ca_cert,
+            certificate_path=configuration.cert_file,
+            key_path=configuration.key_file,
+            token=authorization.removeprefix("Bearer ") if authorization else None,
+        )
 
     async def close(self) -> None:
         """Close all connections; open streams end with Retryable."""
