@@ -67,20 +67,31 @@ class DeleteKeeper:
 
 @dataclass(frozen=True, slots=True)
 class CreateSlot:
-    """Create an EngineSlot, unbound."""
+    """Create an EngineSlot, unbound, with the fence finalizer."""
 
     key: ObjectKey
     spec: EngineSlotSpec
     group_uid: str
+    """Owner; empty when the slot outlives its group (`onDelete: FreezeLast`)."""
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteSlot:
-    """Delete an EngineSlot that its group no longer wants and whose seats are given back."""
+    """Ask for the deletion of an EngineSlot that its group no longer wants; the finalizer waits for the fence."""
 
     key: ObjectKey
     uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetSlot:
+    """Take the fence finalizer off a deleting EngineSlot: its seats are fenced and its claims are gone."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
     reason: Reason
 
 
@@ -209,6 +220,7 @@ Action = (
     | DeleteKeeper
     | CreateSlot
     | DeleteSlot
+    | ForgetSlot
     | OpenRemap
     | ClaimDevices
     | BindSlot

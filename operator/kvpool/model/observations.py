@@ -119,6 +119,8 @@ class SeatView:
     pod_name: str
     endpoint: str
     fence_level: str
+    """Released: how surely the engine is out. Before: what the node's own guard enforces at the deadline
+    (Process for a guarded engine, else ContentOnly)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,9 @@ class AgentView:
     applied_revision: int
     highest_operator_epoch: int
     roster_revision: int
+    plan_revision: int = 0
+    """Of the newest plan made for the node, sent or about to be; `applied_revision` equals it when the agent
+    works under that plan. 0: none made on this stream, so nothing follows from a seat that is not reported."""
     units: tuple[UnitView, ...] = ()
     seats: tuple[SeatView, ...] = ()
     devices: tuple[DeviceView, ...] = ()
