@@ -85,15 +85,20 @@ class SelectorRequirement(Model):
     """One expression of a label selector."""
 
     key: LabelKey
+    """The label."""
     operator: Annotated[str, Field(max_length=16, pattern="^(In|NotIn|Exists|DoesNotExist)$")]
+    """In, NotIn, Exists or DoesNotExist."""
     values: Annotated[tuple[LabelValue, ...], ListAtomic(), Field(max_length=32)] = ()
+    """For In and NotIn: the values; none for Exists and DoesNotExist."""
 
 
 class LabelSelector(Model):
     """Which objects, by label; an empty selector matches every object."""
 
     match_labels: Labels = Field(default_factory=dict)
+    """Labels that must all be there, with these values."""
     match_expressions: Annotated[tuple[SelectorRequirement, ...], ListAtomic(), Field(max_length=16)] = ()
+    """Further requirements, which must all hold."""
 
     def matches(self, labels: "dict[str, str]") -> bool:
         """Tell whether an object with ``labels`` is selected (Kubernetes semantics)."""
@@ -131,3 +136,4 @@ class LocalRef(Model):
     """Another object of the same namespace, by name."""
 
     name: Name
+    """Name of the object."""

@@ -43,11 +43,17 @@ class Condition(Model):
     """metav1.Condition with its own observedGeneration."""
 
     type: Annotated[str, Field(min_length=1, max_length=64)]
+    """What is said about, such as `Ready`."""
     status: Literal["True", "False", "Unknown"]
+    """True, False or Unknown."""
     reason: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9]*$")]
+    """One word: why."""
     message: Annotated[str, Field(max_length=MESSAGE_MAX)] = ""
+    """The figures behind the reason, for people."""
     observed_generation: int | None = None
+    """The generation of the spec that was judged."""
     last_transition_time: Annotated[str, Field(max_length=40)] = ""
+    """When the status last changed."""
 
 
 Conditions = Annotated[tuple[Condition, ...], ListMap("type"), Field(max_length=32)]

@@ -16,8 +16,11 @@ class Seat(Model):
     """One pod's place: devices of one node."""
 
     index: Annotated[int, Field(ge=0, le=63)]
+    """The pod's place in the instance, from 0."""
     node: Name
+    """The node."""
     devices: Annotated[tuple[DeviceId, ...], ListSet(), Field(min_length=1, max_length=64)]
+    """The node's devices that the seat holds."""
 
 
 class FenceProof(StrEnum):
@@ -37,9 +40,13 @@ class FencedBy(Model):
     """How the epoch before this one was ended."""
 
     epoch: Counter
+    """The epoch that was ended."""
     level: FenceLevel
+    """How surely the old holder is out."""
     proof: FenceProof
+    """How that is known."""
     at: Annotated[str, Field(max_length=40)]
+    """Since when."""
 
 
 @cel(
@@ -74,32 +81,45 @@ class EngineSlotSpec(Model):
     """Who holds the slot. A change of seats raises the epoch."""
 
     operator_epoch: Counter = 0
+    """Epoch of the leader that wrote this; it never falls."""
     pd_group: Name
+    """Name of the PDGroup."""
     role: Role
+    """Prefill or Decode."""
     instance: Annotated[int, Field(ge=0, le=4095)]
+    """The instance's number within its role, from 0."""
     seats: Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)] = ()
     """Empty while nothing is bound."""
     epoch: Counter = 0
+    """Raised whenever the seats change; an older epoch may not serve."""
     fenced_by: FencedBy | None = None
+    """How the epoch before this one was ended."""
 
 
 class Attached(Model):
     """The engine that sits on the slot."""
 
     pod_uid: Annotated[str, Field(alias="podUID", max_length=64)] = ""
+    """UID of the engine's pod."""
     pod_name: Annotated[str, Field(max_length=253)] = ""
+    """Name of the engine's pod."""
     endpoint: Annotated[str, Field(max_length=253)] = ""
     """address:port."""
     epoch: Counter
+    """The epoch under which the engine attached."""
 
 
 class EngineSlotStatus(Model):
     """Derived facts about the slot."""
 
     attached: Attached | None = None
+    """The engine that sits on the slot."""
     weight_asked: Counter = 0
+    """The weight that routers are to give the slot."""
     weight_acknowledged: Counter = 0
+    """The weight that routers are known to give it."""
     conditions: Conditions = ()
+    """What is true of the slot."""
 
 
 @resource(

@@ -37,17 +37,23 @@ class UnitSpec(Model):
     pool: NamespacedName
     """`namespace/name` of the KVPool."""
     pool_uid: Annotated[str, Field(max_length=64)] = ""
+    """UID of the KVPool."""
     tier: BudgetTierName
+    """DRAM, CXL or SSD."""
     size_bytes: Annotated[int, Field(ge=1)]
+    """Bytes to bind."""
     numa_node: Annotated[int, Field(ge=-1, le=1023)] = -1
     """-1 when the tier has no NUMA placement."""
     backend: Backend
+    """tmpfs or file."""
     path: Annotated[str, Field(max_length=1024)] = ""
     """Folder of backend file."""
     generation: Annotated[int, Field(ge=1)] = 1
     """Raised when the unit has to be made anew (boot lost, size changed)."""
     on_restart: OnRestart = OnRestart.ADOPT
+    """What becomes of an SSD unit's file when its keeper or node comes back."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+    """What becomes of the unit when the pool is deleted."""
     release: Literal["None", "Drain", "Now"] = "None"
     """Drain and Now ask the agent to give the unit back; it leaves the spec when the agent says Released."""
 
@@ -63,20 +69,30 @@ class Claim(Model):
     """A device's owner. Who is listed here owns the device; nothing else decides it."""
 
     device: DeviceId
+    """The device's PCI address or index."""
     uuid: Annotated[str, Field(max_length=128)] = ""
+    """The device's UUID when it was claimed."""
     slot: NamespacedName
+    """`namespace/name` of the EngineSlot that owns the device."""
     remap: Annotated[str, Field(max_length=253)] = ""
+    """Name of the Remap that claimed it."""
     epoch: Counter
+    """The slot's epoch under which the claim was made."""
 
 
 class Quarantined(Model):
     """A device that may not be a spare."""
 
     device: DeviceId
+    """The device's PCI address or index."""
     uuid: Annotated[str, Field(max_length=128)] = ""
+    """The device's UUID when it was quarantined."""
     reason: ShortText
+    """Why."""
     incident: Annotated[str, Field(max_length=64)] = ""
+    """UID of the incident."""
     since: Annotated[str, Field(max_length=40)]
+    """Since when."""
 
 
 @cel(
@@ -94,11 +110,15 @@ class KVNodeSpec(Model):
     """Decided by the operator, and not rebuildable from the node."""
 
     operator_epoch: Counter = 0
+    """Epoch of the leader that wrote this; it never falls."""
     revision: Counter = 0
     """Of the plan made from this spec; grows with every change of units."""
     units: Annotated[tuple[UnitSpec, ...], ListMap("name"), Field(max_length=64)] = ()
+    """What to bind on the node."""
     claims: Annotated[tuple[Claim, ...], ListMap("device"), Field(max_length=64)] = ()
+    """Who owns which device."""
     quarantine: Annotated[tuple[Quarantined, ...], ListMap("device"), Field(max_length=64)] = ()
+    """Devices that may not be spares."""
 
 
 class SourceStatus(Model):
@@ -107,10 +127,15 @@ class SourceStatus(Model):
     key: Annotated[str, Field(max_length=253)]
     """Stable name, such as `dram/n0` or `file/ext4:/mnt/kv`."""
     tier: BudgetTierName
+    """DRAM, CXL or SSD."""
     backend: Backend
+    """How its bytes are held."""
     numa_node: Annotated[int, Field(ge=-1, le=1023)] = -1
+    """-1 when the source has no NUMA node."""
     capacity: Quantity
+    """All of its bytes."""
     free: Quantity
+    """Bytes that are not in use."""
 
 
 class UnitPhase(StrEnum):
@@ -131,33 +156,45 @@ class Finding(Model):
     """Something verify found wrong."""
 
     reason: Annotated[str, Field(max_length=64)]
+    """One word: what is wrong."""
     message: Annotated[str, Field(max_length=512)] = ""
+    """The figures, for people."""
 
 
 class Placement(Model):
     """Bytes of a unit on one NUMA node, as the kernel says."""
 
     numa_node: int
+    """The NUMA node."""
     size_bytes: Counter
+    """Bytes of the unit there."""
 
 
 class UnitStatus(Model):
     """One unit as the agent sees it."""
 
     name: Annotated[str, Field(max_length=253)]
+    """Name of the unit."""
     generation: Counter
+    """Generation of the unit that this is about."""
     phase: UnitPhase
+    """How far the unit has come."""
     size_bytes: Counter = 0
+    """Bytes allocated."""
     resident_bytes: Counter = 0
     """Backed by pages or blocks, read from the kernel."""
     used_bytes: Counter | None = None
     """Holding objects, as the store says; absent when unknown."""
     placement: Annotated[tuple[Placement, ...], ListMap("numaNode"), Field(max_length=64)] = ()
+    """Bytes by NUMA node, as the kernel says."""
     placement_verified: bool = False
+    """Whether the kernel was asked where the pages lie."""
     segment: Annotated[str, Field(max_length=253)] = ""
     """The unit's segment name in the store."""
     findings: Annotated[tuple[Finding, ...], ListAtomic(), Field(max_length=8)] = ()
+    """What verify found wrong."""
     message: Annotated[str, Field(max_length=512)] = ""
+    """What holds the unit up, for people."""
 
 
 class DeviceVerdict(StrEnum):
@@ -173,36 +210,55 @@ class DeviceEvidence(Model):
     """One source's finding about a device."""
 
     source: Annotated[str, Field(max_length=63)]
+    """Who reports."""
     code: Annotated[str, Field(max_length=63)]
+    """The source's code."""
     evidence_class: Annotated[EvidenceClass, Field(alias="class")]
+    """How grave it is."""
     count: Counter = 1
+    """How often it was seen."""
     first_seen: Annotated[str, Field(max_length=40)]
+    """When it was first seen."""
     last_seen: Annotated[str, Field(max_length=40)]
+    """When it was last seen."""
 
 
 class DeviceStatus(Model):
     """One accelerator as the agent sees it."""
 
     id: DeviceId
+    """The device's PCI address or index."""
     uuid: Annotated[str, Field(max_length=128)] = ""
+    """The device's UUID."""
     verdict: DeviceVerdict
+    """Healthy, Degraded, Faulty or Unknown."""
     holder: Annotated[str, Field(max_length=64)] = ""
     """UID of the pod whose engine holds the device."""
     evidence: Annotated[tuple[DeviceEvidence, ...], ListMap("source", "code"), Field(max_length=16)] = ()
+    """What was found."""
 
 
 class KVNodeStatus(Model):
     """Rebuildable from the agent's Hello; written at most every 30 s unless a phase or condition changes."""
 
     boot_id: Annotated[str, Field(alias="bootID", max_length=64)] = ""
+    """The kernel's boot id: it changes when the node boots anew."""
     incarnation: Counter = 0
+    """Counts the starts of the agent."""
     agent_version: Annotated[str, Field(max_length=64)] = ""
+    """Version of the agent."""
     applied_revision: Counter = 0
+    """The newest plan that the agent has carried out."""
     last_report: Annotated[str, Field(max_length=40)] | None = None
+    """When the agent last reported."""
     sources: Annotated[tuple[SourceStatus, ...], ListMap("key"), Field(max_length=64)] = ()
+    """What units could be bound from."""
     units: Annotated[tuple[UnitStatus, ...], ListMap("name"), Field(max_length=64)] = ()
+    """The units as the agent sees them."""
     devices: Annotated[tuple[DeviceStatus, ...], ListMap("id"), Field(max_length=64)] = ()
+    """The accelerators as the agent sees them."""
     conditions: Conditions = ()
+    """What is true of the node."""
 
 
 @resource(

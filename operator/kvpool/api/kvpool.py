@@ -69,6 +69,7 @@ class ServiceRef(Model):
     """A Service of the pool's namespace."""
 
     name: Name
+    """Name of the Service."""
 
 
 @cel(
@@ -83,7 +84,9 @@ class MooncakeMaster(Model):
     address: Annotated[str, Field(min_length=1, max_length=253)] | None = None
     """Host name or IP of the master, when there is no Service."""
     rpc_port: Port = 50051
+    """The master's RPC port."""
     admin_port: Port = 9003
+    """The master's metrics and admin port."""
 
 
 @cel(
@@ -95,6 +98,7 @@ class MooncakeTransport(Model):
     """How segments are reached."""
 
     protocol: Literal["tcp", "rdma"] = "tcp"
+    """tcp or rdma."""
     devices: Annotated[tuple[ShortText, ...], ListAtomic(), Field(max_length=32)] = ()
     """RDMA device names; none for tcp."""
 
@@ -103,8 +107,11 @@ class MooncakeStore(Model):
     """An existing Mooncake store that kvpool adds segments to."""
 
     master: MooncakeMaster
+    """Where the master answers."""
     metadata_server: Annotated[str, Field(max_length=512)] = "P2PHANDSHAKE"
+    """Where clients find each other: P2PHANDSHAKE, or the address of a metadata server."""
     transport: MooncakeTransport = MooncakeTransport()
+    """How segments are reached."""
     engine_segments: Literal["Count"] = "Count"
     """Count shows memory that engines brought themselves as `foreign`."""
 
@@ -122,7 +129,9 @@ class Store(Model):
     """Exactly one store."""
 
     mooncake: MooncakeStore | None = None
+    """An existing Mooncake store that kvpool adds segments to."""
     none: NoStore | None = None
+    """Memory is bound and kept, and no store is told."""
     lmcache: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
 
@@ -147,6 +156,7 @@ class KVPoolSpec(Model):
     store: Store
     """The store that uses the memory."""
     stop_policy: Annotated[StopPolicy, Later("HoldAndDrain")] = StopPolicy.NONE
+    """Hold admits nothing new and shrinks nothing that is in use."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What deleting the pool does to its memory."""
     cohort: Annotated[str, Field(max_length=253), NOT_SUPPORTED_YET] | None = None
@@ -173,26 +183,35 @@ class PoolNodes(Model):
     """How many nodes hold all, some or unknown parts of their share."""
 
     bound: int = 0
+    """Nodes that hold all of their share."""
     short: int = 0
+    """Nodes that hold less than their share."""
     stale: int = 0
+    """Nodes whose last report is too old to believe."""
 
 
 class Enforcement(Model):
     """Who enforces a field."""
 
     field: ShortText
+    """Path of the field, such as `spec.tiers`."""
     by: Literal["kvpool", "Store", "Engine", "PlannerOnly"]
+    """kvpool, Store, Engine, or PlannerOnly: nobody enforces it, the planner reckons with it."""
 
 
 class KVPoolStatus(Model):
     """What the pool really has."""
 
     observed_generation: int = 0
+    """The generation of the spec that these figures belong to."""
     tiers: TierFiguresList = ()
+    """Bytes in each tier."""
     nodes: PoolNodes = PoolNodes()
+    """How far the nodes hold their shares."""
     enforcement: Annotated[tuple[Enforcement, ...], ListMap("field"), Field(max_length=32)] = ()
     """Who enforces what was asked for; nothing is accepted and silently ignored."""
     conditions: Conditions = ()
+    """What is true of the pool."""
 
 
 @resource(

@@ -37,14 +37,18 @@ class WorkloadRef(Model):
     """The workload that runs a role's pods; its pods are found through its scale sub-resource."""
 
     api_version: Annotated[str, Field(max_length=253)] = "apps/v1"
+    """Group and version of the workload."""
     kind: Annotated[str, Field(min_length=1, max_length=63)]
+    """Kind of the workload; it must have a scale sub-resource."""
     name: Name
+    """Name of the workload."""
 
 
 class Standby(Model):
     """Warm engines that wait on spares."""
 
     pod_selector: NonEmptySelector
+    """The pods of the standby engines."""
     readiness: Literal["Device", "WeightsLoaded", "EngineReady"] = "EngineReady"
     """How warm a standby engine must be before its place counts as a spare."""
 
@@ -69,8 +73,12 @@ class RoleSpec(Model):
     devices_per_pod: Annotated[int, Field(ge=1, le=64)] = 1
     """Accelerators that one engine pod holds."""
     attach: Attach = Attach.OBSERVE
+    """Observe: seats follow pods. Recreate: the old pod is evicted and its replacement steered to the
+    spare. Standby: a warm engine on the spare takes the seat."""
     standby: Standby | None = None
+    """Which warm engines wait on spares, for attach Standby."""
     failure_unit: Annotated[Literal["Instance"], Later("Device")] = "Instance"
+    """What is lost with one device: the whole instance."""
 
 
 _FRACTION = r"^[0-9]{1,6}/[0-9]{1,6}$"
@@ -97,7 +105,9 @@ class Ratio(Model):
     """Bounds on prefill instances per decode instance, as fractions; outside them a condition says so."""
 
     min: Fraction | None = None
+    """Fewest prefill per decode instances, such as 1/2."""
     max: Fraction | None = None
+    """Most prefill per decode instances, such as 3/1."""
 
 
 class SlowStart(Model):
@@ -111,39 +121,49 @@ class SlowStart(Model):
     ] = (10, 25, 50, 100)
     """Percent of the full weight at each step; the last is 100."""
     step_time: PositiveDuration = "15s"
+    """How long each step lasts."""
 
 
 class ParentRef(Model):
     """The Gateway that a route hangs on."""
 
     name: Name
+    """Name of the Gateway."""
     namespace: Name | None = None
+    """Namespace of the Gateway; by default the group's."""
     section_name: Annotated[str, Field(max_length=253)] | None = None
+    """Listener of the Gateway; by default every listener that fits."""
 
 
 class HTTPRouteOutput(Model):
     """A Gateway API route of kvpool's own."""
 
     parent_ref: ParentRef
+    """The Gateway that the route hangs on."""
     backends: Annotated[Literal["PerMember"], Later("PerGroup")] = "PerMember"
     """PerMember: one Service and EndpointSlice for each slot, each with its weight."""
     hostnames: Annotated[
         tuple[Annotated[str, Field(max_length=253)], ...], ListAtomic(), Field(max_length=16)
     ] = ()
+    """Host names that the route answers for; none for all."""
     path_prefix: Annotated[str, Field(max_length=1024, pattern="^/")] = "/"
+    """Paths that the route takes."""
 
 
 class PodLabelOutput(Model):
     """A label on the pods of serving slots; routers that select on it see only those."""
 
     key: LabelKey
+    """The label that the router selects on."""
     value: LabelValue = "true"
+    """Its value while the slot serves; the label is taken away when it does not."""
 
 
 class EndpointSliceOutput(Model):
     """A slice of kvpool's own for a Service without a selector."""
 
     service_name: Name
+    """The Service without a selector whose endpoints kvpool writes."""
 
 
 class OutputType(StrEnum):
@@ -173,24 +193,35 @@ class Output(Model):
     """One place that weights go to: the member named by `type` is set, the others are not."""
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    """Name of the output within the group."""
     type: Annotated[OutputType, Later("PodReadinessGate", "EndpointPicker", "RouterFile", "SGLangGateway")]
+    """HTTPRoute, PodLabel or EndpointSlice."""
     role: Role = Role.DECODE
+    """Which role's slots go there: Decode (default) or Prefill."""
     weights: Literal["BestEffort", "Required"] = "BestEffort"
     """Required is refused for outputs that know only in and out."""
     http_route: HTTPRouteOutput | None = None
+    """For type HTTPRoute."""
     pod_label: PodLabelOutput | None = None
+    """For type PodLabel."""
     endpoint_slice: EndpointSliceOutput | None = None
+    """For type EndpointSlice."""
 
 
 class Routing(Model):
     """One weight for each slot, and the outputs that carry it."""
 
     policy: Annotated[Literal["Uniform"], Later("CompletionTime", "LeastOutstanding", "Static")] = "Uniform"
+    """How weights are computed; Uniform gives every healthy slot the same."""
     slow_start: SlowStart = SlowStart()
+    """How a newly bound slot's weight rises."""
     failure_mode: Literal["FailClose", "FailOpen"] = "FailClose"
     """When no slot may serve: FailClose writes all weights 0, FailOpen keeps the last ones."""
     on_delete: Literal["FreezeLast", "Remove"] = "FreezeLast"
+    """What deleting the group does to its outputs: FreezeLast leaves the last weights, Remove takes them
+    away."""
     outputs: Annotated[tuple[Output, ...], ListMap("name"), Field(max_length=8)] = ()
+    """Where the weights go; none by default."""
 
 
 _BOTH_NAME_A_WORKLOAD = (
@@ -231,29 +262,41 @@ class PDGroupSpec(Model):
     supernode_ref: LocalRef | None = None
     """The Supernode whose spares and failover policy apply."""
     prefill: RoleSpec | None = None
+    """The prefill engines."""
     decode: RoleSpec | None = None
+    """The decode engines."""
     ratio: Ratio | None = None
+    """Bounds on prefill instances per decode instance."""
     routing: Routing = Routing()
+    """Weights and where they go."""
 
 
 class Member(Model):
     """One slot's weight, as asked and as in force."""
 
     name: Annotated[str, Field(max_length=253)]
+    """Name of the slot."""
     role: Role
+    """Prefill or Decode."""
     weight: int = 0
+    """The weight asked for."""
     effective_weight: int = 0
+    """The weight in force, as far as is known."""
     reason: ShortText = ""
+    """Why the weight is what it is."""
 
 
 class OutputStatus(Model):
     """Which revision an output carries, and how that is known."""
 
     name: Annotated[str, Field(max_length=63)]
+    """Name of the output."""
     revision: int = 0
+    """The newest revision that the output carries."""
     acknowledged: Literal["Observed", "Assumed", "Pending"] = "Pending"
     """Observed: read back from the router. Assumed: a stated floor passed. Pending: not yet."""
     at: Annotated[str, Field(max_length=40)] | None = None
+    """When that was acknowledged."""
     expressible: bool = True
     """Whether the output can carry a weight, or only in and out."""
 
@@ -262,25 +305,35 @@ class RoutingStatus(Model):
     """The newest weights and where they are in force."""
 
     revision: int = 0
+    """Number of the newest weights."""
     outputs: Annotated[tuple[OutputStatus, ...], ListMap("name"), Field(max_length=8)] = ()
+    """What each output carries."""
 
 
 class RatioStatus(Model):
     """Prefill to decode instances that serve now."""
 
     current: Annotated[str, Field(max_length=16)] = ""
+    """Serving prefill to serving decode instances, such as 2/4."""
 
 
 class PDGroupStatus(Model):
     """Which slots serve, with which weights."""
 
     observed_generation: int = 0
+    """The generation of the spec that this belongs to."""
     slots: int = 0
+    """How many slots the group has."""
     serving: int = 0
+    """How many of them serve."""
     members: Annotated[tuple[Member, ...], ListMap("name"), Field(max_length=128)] = ()
+    """The slots and their weights; at most 128 are listed."""
     routing: RoutingStatus = RoutingStatus()
+    """The newest weights and where they are in force."""
     ratio: RatioStatus = RatioStatus()
+    """Prefill to decode instances."""
     conditions: Conditions = ()
+    """What is true of the group."""
 
 
 @resource(

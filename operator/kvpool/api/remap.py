@@ -57,19 +57,27 @@ class RemapSpec(Model):
     """The decision; immutable but for `cancel`."""
 
     operator_epoch: Counter
+    """Epoch of the leader that decided the move."""
     slot: Name
+    """Name of the EngineSlot."""
     from_: Annotated[Seats, Field(alias="from")] = ()
     """Seats being left; empty for Initial."""
     to: Seats
+    """Seats being taken."""
     from_epoch: Counter = 0
+    """The slot's epoch being left."""
     epoch: Counter
     """The slot's epoch once bound."""
     kind: RemapKind
+    """Initial, Voluntary or Restorative."""
     cause: ShortText
+    """Why, for people."""
     incident: Annotated[str, Field(max_length=64)] = ""
+    """UID of the incident behind the move."""
     first_evidence_at: Moment
     """Stage times are counted from here."""
     cancel: bool = False
+    """Set to stop the move; it cannot be taken back."""
 
 
 class StageName(StrEnum):
@@ -88,18 +96,24 @@ class Stage(Model):
     """When one stage ended."""
 
     name: StageName
+    """Name of the stage."""
     started_at: Moment | None = None
+    """When it began."""
     ended_at: Moment
+    """When it ended."""
     seconds: Annotated[str, Field(max_length=16)] = ""
     """Since the first evidence, such as `0.41s`."""
     detail: ShortText = ""
+    """What happened, for people."""
 
 
 class RemapFence(Model):
     """How the old holder was fenced."""
 
     level: FenceLevel
+    """How surely the old holder is out."""
     proof: FenceProof
+    """How that is known."""
 
 
 class RemapPhase(StrEnum):
@@ -127,11 +141,17 @@ class RemapStatus(Model):
             message_expression="'%s is final and does not become %s'.format([oldSelf, self])",
         ),
     ] = RemapPhase.RUNNING
+    """Where the move stands; the last three are final."""
     stages: Annotated[tuple[Stage, ...], ListMap("name"), Field(max_length=16)] = ()
+    """When each stage ended."""
     fence: RemapFence | None = None
+    """How the old holder was fenced."""
     blocked_reason: Annotated[str, Field(max_length=64)] = ""
+    """One word: what holds the move up."""
     finished_at: Moment | None = None
+    """When the move was over."""
     conditions: Conditions = ()
+    """What is true of the move."""
 
 
 @resource(

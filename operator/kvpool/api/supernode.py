@@ -30,16 +30,22 @@ class EvidenceRule(Model):
     """How one code of one source is read; an unknown code is Warn."""
 
     source: Annotated[str, Field(min_length=1, max_length=63)]
+    """Who reports, such as `nvml`."""
     code: Annotated[str, Field(min_length=1, max_length=63)]
+    """The source's code, such as an XID number."""
     evidence_class: Annotated[EvidenceClass, Field(alias="class")]
+    """Info, Warn, Soft, Fatal or Lost."""
     n: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often within `window` before it counts."""
     window: PositiveDuration = "10m"
+    """The time over which findings are counted."""
 
 
 class Evidence(Model):
     """From findings to a verdict."""
 
     table: Annotated[tuple[EvidenceRule, ...], ListMap("source", "code"), Field(max_length=256)] = ()
+    """How codes are read, beside what kvpool knows itself."""
     confirm_after: Duration = "60s"
     """How long soft evidence must stand before a device is moved off; fatal evidence acts at once."""
     healthy_delay: Duration = "5m"
@@ -50,19 +56,23 @@ class VoluntaryBudget(Model):
     """Moves off devices that still work."""
 
     max_in_flight: Annotated[int, Field(ge=0, le=1024)] = 1
+    """How many may run at once."""
 
 
 class RestorativeBudget(Model):
     """Moves off devices that are dead."""
 
     max_in_flight: Annotated[int, Field(ge=1, le=4096)] = 64
+    """How many may run at once."""
 
 
 class MoveBudgets(Model):
     """How many moves may run at once, by kind; Initial binds are not counted."""
 
     voluntary: VoluntaryBudget = VoluntaryBudget()
+    """Moves off devices that still work."""
     restorative: RestorativeBudget = RestorativeBudget()
+    """Moves off devices that are dead."""
 
 
 class LeasePolicy(StrEnum):
@@ -85,8 +95,11 @@ class LeaseSpec(Model):
     """How long a node may act without hearing from the operator."""
 
     duration: Duration = "10s"
+    """How long a node may act after its last renewal."""
     max_skew: Duration = "1s"
+    """How far clocks may run apart within one lease."""
     policy: LeasePolicy = LeasePolicy.PEER_AWARE
+    """PeerAware or Strict: what a node does that lost its lease."""
 
 
 class FenceLevel(StrEnum):
@@ -105,15 +118,21 @@ class Fence(Model):
     """The least that must be proven before a slot is bound elsewhere."""
 
     require: Annotated[FenceLevel, Later("Network", "Fabric", "Power")] = FenceLevel.CONTENT_ONLY
+    """ContentOnly (block keys are content hashes, stale reads are harmless) or Process (keeper or agent
+    stopped the segment or the engine)."""
 
 
 class Failover(Model):
     """When and how slots move off failing devices."""
 
     evidence: Evidence = Evidence()
+    """From findings to a verdict."""
     budgets: MoveBudgets = MoveBudgets()
+    """How many moves may run at once."""
     lease: LeaseSpec = LeaseSpec()
+    """How long a node may act without hearing from the operator."""
     fence: Fence = Fence()
+    """The least that must be proven before a slot is bound elsewhere."""
 
 
 class Spares(Model):
@@ -129,9 +148,11 @@ class Maintenance(Model):
     """A node, or some of its devices, to be emptied and kept empty."""
 
     node: Name
+    """The node."""
     devices: Annotated[tuple[DeviceId, ...], ListSet(), Field(max_length=64)] = ()
     """None means the whole node."""
     reason: ShortText = ""
+    """Why, for people."""
 
 
 class SupernodeSpec(Model):
@@ -155,36 +176,50 @@ class SupernodeSpec(Model):
     )
     """Node labels of the failure domains, innermost first."""
     spares: Spares = Spares()
+    """Free, verified devices kept for failures."""
     maintenance: Annotated[tuple[Maintenance, ...], ListMap("node"), Field(max_length=256)] = ()
     """What is to be emptied; what is listed is never a spare."""
     failover: Failover = Failover()
+    """When and how slots move off failing devices."""
 
 
 class SupernodeDevices(Model):
     """Devices by what they do now."""
 
     active: int = 0
+    """Devices that hold a seat."""
     spare: int = 0
+    """Free, verified devices."""
     faulty: int = 0
+    """Devices that may not be used."""
     unknown: int = 0
+    """Devices whose node has not reported lately."""
 
 
 class SpareCounts(Model):
     """Spare devices."""
 
     ready: int = 0
+    """Free, verified devices."""
     reserved: int = 0
+    """Devices claimed by a move that runs."""
     floor: int = 0
+    """Spares that voluntary moves must leave."""
 
 
 class SupernodeStatus(Model):
     """Devices and spares of the domain."""
 
     observed_generation: int = 0
+    """The generation of the spec that this belongs to."""
     nodes: int = 0
+    """How many nodes the domain has."""
     devices: SupernodeDevices = SupernodeDevices()
+    """Devices by what they do now."""
     spares: SpareCounts = SpareCounts()
+    """Spare devices."""
     conditions: Conditions = ()
+    """What is true of the domain."""
 
 
 @resource(

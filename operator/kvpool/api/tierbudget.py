@@ -118,6 +118,7 @@ class TierFigures(Model):
     """One tier's bytes: declared, admitted, bound, used; each figure as old as `observedAt`."""
 
     name: Annotated[str, Field(max_length=16)]
+    """HBM, DRAM, CXL or SSD."""
     declared: Quantity = "0"
     """Asked for by people."""
     admitted: Quantity = "0"
@@ -141,17 +142,24 @@ class BudgetNodes(Model):
     """How many nodes a budget matches, and in what state their agents are."""
 
     matched: int = 0
+    """Nodes that the selector matches."""
     ready: int = 0
+    """Of these, nodes whose agent is connected."""
     stale: int = 0
+    """Of these, nodes whose last report is too old to believe."""
 
 
 class TierBudgetStatus(Model):
     """What the budget's nodes really hold."""
 
     observed_generation: int = 0
+    """The generation of the spec that these figures belong to."""
     nodes: BudgetNodes = BudgetNodes()
+    """The nodes of the budget."""
     tiers: TierFiguresList = ()
+    """Bytes in each tier, over all nodes of the budget."""
     conditions: Conditions = ()
+    """What is true of the budget."""
 
 
 @resource(
