@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kvpool.cluster.errors import Conflict
+from kvpool.cluster.reads import get
 from kvpool.cluster.resources import PODS, Obj, Resource, Target
 from kvpool.cluster.rest import DEFAULT_TIMEOUT_SECONDS, Rest, Verb
+
+_EVICTION_TIMEOUT_SECONDS = 15.0
 
 Operation = Mapping[str, Any]
 """One JSON-patch operation: `op`, `path` and, but for `remove`, `value`."""
@@ -176,13 +180,19 @@ async def evict(
     *,
     uid: str,
     grace_seconds: int | None = None,
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    timeout_seconds: float = _EVICTION_TIMEOUT_SECONDS,
 ) -> None:
     """Evict one incarnation (UID) of a pod, honouring disruption budgets.
 
     Raises ApiError: Gone when there is no such pod, Conflict when the name belongs to another UID,
     DisruptionRefused when a budget does not allow it now.
     """
+    # The server repeats an eviction with a foreign UID for ten seconds before it says Conflict; asking
+    # first makes that answer quick, and the precondition keeps it safe.
+    found = await get(rest, PODS.at(namespace, pod))
+    if found["metadata"]["uid"] != uid:
+        text = f"the pod has UID {found['metadata']['uid']}, not {uid}"
+        raise Conflict(f"evict pods {namespace}/{pod}", 409, "Conflict", text)
     options: dict[str, Any] = {"preconditions": {"uid": uid}}
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
