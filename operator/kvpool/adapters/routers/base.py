@@ -20,6 +20,8 @@ class Revision:
 
     group: ObjectKey
     group_uid: str
+    frozen_on_delete: bool
+    """Whether the output's objects stay as they are when the group is deleted."""
     output: Output
     number: int
     members: tuple[SlotWeight, ...]
@@ -66,13 +68,17 @@ class RouterOutput(Protocol):
         ...
 
 
-def owner_of(revision: Revision) -> dict[str, Any]:
-    """The ownerReference that makes an output's objects go with their group."""
-    return {
-        "apiVersion": "kvpool.dev/v1alpha1",
-        "kind": "PDGroup",
-        "name": revision.group.name,
-        "uid": revision.group_uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
+def owners_of(revision: Revision) -> list[dict[str, Any]]:
+    """The ownerReferences of an output's objects: they go with their group, unless it says FreezeLast."""
+    if revision.frozen_on_delete:
+        return []
+    return [
+        {
+            "apiVersion": "kvpool.dev/v1alpha1",
+            "kind": "PDGroup",
+            "name": revision.group.name,
+            "uid": revision.group_uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+    ]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, owner_of
+from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, owners_of
 from kvpool.api import labels
 
 SLICE_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -54,7 +54,7 @@ def slice_manifest(
                 SERVICE_NAME: service_name,
                 labels.PDGROUP: revision.group.name,
             },
-            "ownerReferences": [owner_of(revision)],
+            "ownerReferences": owners_of(revision),
         },
         "addressType": "IPv4",
         "endpoints": endpoints,

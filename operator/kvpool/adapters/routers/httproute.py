@@ -11,7 +11,7 @@ Source: Gateway API v1, HTTPRoute: `backendRefs[].weight` 0..1000000; at most 16
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, owner_of
+from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, owners_of
 from kvpool.adapters.routers.endpointslice import endpoint, slice_manifest
 from kvpool.api import labels
 from kvpool.api.pdgroup import HTTPRouteOutput as HTTPRouteTarget
@@ -125,7 +125,7 @@ def _service(revision: Revision, name: str) -> dict[str, Any]:
             "name": name,
             "namespace": revision.group.namespace,
             "labels": {labels.MANAGED_BY: labels.MANAGER, labels.PDGROUP: revision.group.name},
-            "ownerReferences": [owner_of(revision)],
+            "ownerReferences": owners_of(revision),
         },
         "spec": {"ports": [{"name": "http", "port": revision.port, "protocol": "TCP"}]},
     }
@@ -168,7 +168,7 @@ def _route(revision: Revision, backends: Sequence[Mapping[str, Any]]) -> dict[st
             "namespace": revision.group.namespace,
             "labels": {labels.MANAGED_BY: labels.MANAGER, labels.PDGROUP: revision.group.name},
             "annotations": {labels.ROUTE_REVISION: str(revision.number)},
-            "ownerReferences": [owner_of(revision)],
+            "ownerReferences": owners_of(revision),
         },
         "spec": spec,
     }

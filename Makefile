@@ -1,0 +1,71 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export KVPOOL_CACHE ?= $(CURDIR)/.cache
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+PACKAGES := operator/kvpool agents/kvpool_agent agents/kvpool_keeper
+SOURCES := $(PACKAGES) devcluster demo tools tests benchmarks
+
+.PHONY: help
+help: ## Say what can be made.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:[^#]*## /\t/' | expand -t 22
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	echo "installing the locked dependencies into $(VENV) (about a minute the first time)"
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+.PHONY: setup
+setup: $(VENV)/.ready ## Install the locked dependencies into .venv.
+
+.PHONY: build-devcluster
+build-devcluster: setup ## Compile the real control plane and Traefik, once, into the cache.
+	python -m devcluster.build all
+
+.PHONY: devcluster
+devcluster: setup ## Start a control plane alone; prints the export line.
+	python -m devcluster up
+
+.PHONY: devcluster-stop
+devcluster-stop: setup ## Stop it.
+	python -m devcluster down
+
+.PHONY: lint
+lint: setup ## All checks that run no product code.
+	@tools/lint.sh
+
+.PHONY: test
+test: lint build-devcluster ## Lint, then every test this machine can run.
+	@tools/test.sh $(ARGS)
+
+.PHONY: demo
+demo: build-devcluster ## The whole of kvpool on one machine; KEEP=1 leaves it running.
+	python -m demo
+
+.PHONY: demo-shell
+demo-shell: setup ## A shell inside a demo that KEEP=1 left running.
+	python -m demo.shell
+
+.PHONY: generate
+generate: setup ## Write again what is generated: CRDs, chart copies, protobuf code, docs tables.
+	@tools/generate.sh
+
+.PHONY: lock
+lock: ## Write requirements.lock again (hashes, no addresses).
+	$(PYTHON) -m venv .cache/uv && .cache/uv/bin/pip install --quiet uv
+	.cache/uv/bin/uv pip compile pyproject.toml --all-extras --group dev --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+
+.PHONY: bench
+bench: setup ## Measure and print; nothing is judged by time.
+	python -m benchmarks
+
+.PHONY: clean
+clean: ## Remove what was built here; the cache stays.
+	rm -rf build $(VENV)

@@ -1,0 +1,60 @@
+"""Gathers the frozen Snapshot that a planning step works on: everything known, and nothing decided."""
+
+from collections.abc import Callable, Mapping
+
+from kvpool.api.common import Mode
+from kvpool.control.facts import Facts
+from kvpool.control.marks import Marks
+from kvpool.control.route_writer import RouteWriter
+from kvpool.control.store_poller import StorePoller
+from kvpool.control.workloads import Workloads
+from kvpool.model.observations import AgentView
+from kvpool.model.snapshot import Leadership, Snapshot
+
+
+class Gatherer:
+    """Reads the fact store, the agents' views, the stores, the outputs and this leadership's memory."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        views: Callable[[], Mapping[str, AgentView]],
+        stores: StorePoller,
+        routes: RouteWriter,
+        marks: Marks,
+        workloads: Workloads,
+        *,
+        mode_cap: Mode,
+        leadership: Callable[[], Leadership],
+    ) -> None:
+        self._facts = facts
+        self._views = views
+        self._stores = stores
+        self._routes = routes
+        self._marks = marks
+        self._workloads = workloads
+        self._mode_cap = mode_cap
+        self._leadership = leadership
+
+    def snapshot(self) -> Snapshot:
+        """Everything known now."""
+        facts = self._facts
+        return Snapshot(
+            leadership=self._leadership(),
+            mode_cap=self._mode_cap,
+            paused=facts.paused(),
+            budgets=facts.budgets(),
+            pools=facts.pools(),
+            groups=facts.groups(),
+            supernodes=facts.supernodes(),
+            kvnodes=facts.kvnodes(),
+            slots=facts.slots(),
+            remaps=facts.remaps(),
+            nodes=facts.nodes(),
+            pods=facts.pods(),
+            agents=self._views(),
+            stores=self._stores.views(),
+            acks=self._routes.acks(),
+            marks=self._marks.view(),
+            workload_selectors=self._workloads.selectors(),
+        )

@@ -1,0 +1,108 @@
+"""The keeper's pod: requests equal limits, so scheduler and kubelet see the unit's memory as taken.
+
+It is pinned to its node by affinity, not by nodeName: the scheduler then checks that it fits. The operator
+makes it and a chart upgrade never touches it, because an upgrade would empty the cache.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kvpool.api import labels
+from kvpool.model.decisions import KeeperSpec
+
+UNITS_FOLDER = "/var/lib/kvpool/units"
+"""Where keepers see the agent's unit folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperTemplate:
+    """What the chart decides about keepers."""
+
+    image: str
+    namespace: str
+    service_account: str
+    host_units_folder: str
+    """The agent's unit folders on the host."""
+    user_id: int = 65532
+    cpu_request: str = "50m"
+
+
+def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, Any]:
+    """Return the pod for server-side creation."""
+    folder = f"{keeper.unit.name}-g{keeper.unit.generation}"
+    resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu_request}
+    return {
+        "metadata": {
+            "name": keeper.name,
+            "namespace": keeper.namespace,
+            "labels": {
+                labels.MANAGED_BY: labels.MANAGER,
+                labels.COMPONENT: "keeper",
+                labels.NODE: keeper.node,
+                labels.POOL: keeper.pool.name,
+                labels.POOL_NAMESPACE: keeper.pool.namespace,
+                labels.GENERATION: str(keeper.unit.generation),
+            },
+            "annotations": {labels.UNIT: keeper.unit.name},
+        },
+        "spec": {
+            "serviceAccountName": template.service_account,
+            "automountServiceAccountToken": False,
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 60,
+            "hostNetwork": True,
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchFields": [
+                                    {"key": "metadata.name", "operator": "In", "values": [keeper.node]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            },
+            "tolerations": [{"operator": "Exists"}],
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": template.user_id,
+                "runAsGroup": template.user_id,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "keeper",
+                    "image": template.image,
+                    "command": ["kvpool-keeper"],
+                    "args": [f"--unit-dir={UNITS_FOLDER}/{folder}", "--address=$(HOST_ADDRESS)"],
+                    "env": [
+                        {
+                            "name": "HOST_ADDRESS",
+                            "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}},
+                        }
+                    ],
+                    "resources": {"requests": resources, "limits": resources},
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                    "volumeMounts": [
+                        {
+                            "name": "units",
+                            "mountPath": UNITS_FOLDER,
+                            "mountPropagation": "HostToContainer",
+                        }
+                    ],
+                }
+            ],
+            "volumes": [
+                {
+                    "name": "units",
+                    "hostPath": {"path": template.host_units_folder, "type": "DirectoryOrCreate"},
+                }
+            ],
+        },
+    }

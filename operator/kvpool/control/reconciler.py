@@ -1,0 +1,123 @@
+"""Runs planning steps: takes keys from the queue, gives each step a deadline, counts, and backs off."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+import structlog
+
+from kvpool.cluster.errors import ApiError
+from kvpool.control.metrics import OperatorMetrics
+from kvpool.control.work_queue import DueQueue, Lane
+
+STEP_DEADLINE_SECONDS: Final = 30.0
+_BACKOFF_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+_log = structlog.get_logger()
+
+
+class Loop(StrEnum):
+    """The planning loops; they meet only in objects and conditions."""
+
+    FAILOVER = "failover"
+    PLANS = "plans"
+    CAPACITY = "capacity"
+    STORES = "stores"
+    WORKLOADS = "workloads"
+
+
+LANES: Final[Mapping[Loop, Lane]] = {
+    Loop.FAILOVER: Lane.URGENT,
+    Loop.PLANS: Lane.URGENT,
+    Loop.CAPACITY: Lane.ROUTINE,
+    Loop.STORES: Lane.ROUTINE,
+    Loop.WORKLOADS: Lane.ROUTINE,
+}
+_SETTLE_SECONDS: Final[Mapping[Loop, float]] = {Loop.CAPACITY: 0.1, Loop.WORKLOADS: 0.2, Loop.STORES: 0.1}
+"""Routine loops let a burst of changes settle first."""
+
+Step = Callable[[], Awaitable[float | None]]
+"""One planning step; returns the moment (monotonic seconds) at which it wants to run again by time alone."""
+
+
+class Reconciler:
+    """One worker for each loop, all fed by one queue: an urgent loop never waits behind a routine one."""
+
+    def __init__(self, steps: Mapping[Loop, Step], resync_seconds: Mapping[Loop, float], metrics: OperatorMetrics) -> None:
+        self._steps = steps
+        self._resync = resync_seconds
+        self._metrics = metrics
+        self._queue: DueQueue[Loop] = DueQueue()
+        self._wake = asyncio.Event()
+        self._failures: dict[Loop, int] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    def wake(self, *loops: Loop) -> None:
+        """Run these loops soon: urgent ones now, routine ones after a moment to settle."""
+        now = time.monotonic()
+        for loop in loops:
+            settle = _SETTLE_SECONDS.get(loop, 0.0)
+            if settle:
+                self._queue.add_at(loop, LANES[loop], now + settle)
+            else:
+                self._queue.add(loop, LANES[loop], now)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until cancelled. An error in a step is counted, logged and retried; it never ends the loop."""
+        self.wake(*self._steps)
+        try:
+            while True:
+                self._start_due()
+                self._observe_queue()
+                due = self._queue.next_due()
+                timeout = 1.0 if due is None else max(0.0, min(1.0, due - time.monotonic()))
+                self._wake.clear()
+                try:
+                    await asyncio.wait_for(self._wake.wait(), timeout)
+                except TimeoutError:
+                    continue
+        finally:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _start_due(self) -> None:
+        while (loop := self._queue.take(time.monotonic())) is not None:
+            task = asyncio.create_task(self._step(loop), name=f"step {loop}")
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    def _observe_queue(self) -> None:
+        self._metrics.queue_depth.set(self._queue.depth())
+        self._metrics.queue_oldest.set(self._queue.oldest_age_seconds(time.monotonic()))
+
+    async def _step(self, loop: Loop) -> None:
+        started = time.monotonic()
+        result = "success"
+        try:
+            async with asyncio.timeout(STEP_DEADLINE_SECONDS):
+                again = await self._steps[loop]()
+            self._failures.pop(loop, None)
+            self._metrics.loop_last_success.labels(loop).set_to_current_time()
+        except asyncio.CancelledError:
+            raise
+        except (ApiError, TimeoutError) as error:
+            result, again = "error", self._back_off(loop)
+            _log.warning("step failed", loop=loop, error=str(error) or type(error).__name__)
+        except Exception:  # the worker boundary: a fault in one step must not end the loop
+            result, again = "fault", self._back_off(loop)
+            _log.exception("step raised", loop=loop)
+        finally:
+            self._queue.done(loop, time.monotonic())
+            self._wake.set()
+        self._metrics.reconcile_total.labels(loop, result).inc()
+        self._metrics.reconcile_seconds.labels(loop).observe(time.monotonic() - started)
+        resync = time.monotonic() + self._resync[loop]
+        self._queue.add_at(loop, LANES[loop], resync if again is None else min(again, resync))
+
+    def _back_off(self, loop: Loop) -> float:
+        failures = self._failures.get(loop, 0)
+        self._failures[loop] = failures + 1
+        return time.monotonic() + _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)]

@@ -1,0 +1,214 @@
+"""Brings weights into the router outputs and notes what is acknowledged.
+
+One task for each output. A new revision replaces one that is still under way: only the newest weights matter.
+Nothing here decides a weight.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from kvpool.adapters.routers.base import ASSUMED_AFTER_SECONDS, Desired, Rendered, Revision, RouterOutput
+from kvpool.api.pdgroup import Output, PDGroup
+from kvpool.cluster.apply import Applier
+from kvpool.cluster.errors import ApiError
+from kvpool.cluster.resources import ENDPOINT_SLICES, HTTP_ROUTES, PODS, SERVICES, Obj, Resource
+from kvpool.cluster.rest import Rest
+from kvpool.control import managers
+from kvpool.model.decisions import SlotWeight, Weights
+from kvpool.model.ids import ObjectKey
+from kvpool.model.observations import OutputAck, PodFact
+
+_RESOURCES: Final[Mapping[str, Resource]] = {
+    "Service": SERVICES,
+    "EndpointSlice": ENDPOINT_SLICES,
+    "HTTPRoute": HTTP_ROUTES,
+}
+_READ_BACK_SECONDS: Final = 0.03
+_READ_BACK_SLOW_SECONDS: Final = 1.0
+"""Pace of reading back once an output is late: a gateway that is missing must not cost an API request storm."""
+_RETRY_SECONDS: Final = (0.1, 0.5, 2.0, 5.0)
+_REAPPLY_SECONDS: Final = 60.0
+"""How often all objects are applied again, so that what others changed or deleted comes back."""
+
+_log = structlog.get_logger()
+OutputKey = tuple[ObjectKey, str]
+
+
+@dataclass
+class _Channel:
+    """One output: what it shall carry, what it carries, and the task that brings it there."""
+
+    wanted: Revision | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ack: OutputAck | None = None
+    error: str = ""
+    applied: dict[tuple[str, str], Obj] = field(default_factory=dict)
+    pods: Mapping[str, PodFact] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+
+
+class RouteWriter:
+    """All outputs of all groups."""
+
+    def __init__(
+        self,
+        rest: Rest,
+        outputs: Mapping[str, RouterOutput],
+        *,
+        first_revision: int,
+        on_ack: Callable[[], None],
+    ) -> None:
+        self._rest = rest
+        self._outputs = outputs
+        self._applier = Applier(rest, managers.ROUTING)
+        self._next = first_revision
+        self._on_ack = on_ack
+        self._channels: dict[OutputKey, _Channel] = {}
+
+    def publish(
+        self, groups: Mapping[ObjectKey, PDGroup], weights: Sequence[Weights], pods: Mapping[str, PodFact]
+    ) -> None:
+        """Make `weights` the wanted ones of every output of `groups`; outputs not named are left as they are.
+
+        `pods` maps UIDs to pods, for outputs that write on pods.
+        """
+        for entry in weights:
+            group = groups[entry.group]
+            for output in group.spec.routing.outputs:
+                if output.role.value == entry.role:
+                    self._want(group, output, entry.members, pods)
+
+    def _want(
+        self, group: PDGroup, output: Output, members: tuple[SlotWeight, ...], pods: Mapping[str, PodFact]
+    ) -> None:
+        key = (ObjectKey(group.metadata.namespace, group.metadata.name), output.name)
+        channel = self._channels.setdefault(key, _Channel())
+        channel.pods = pods
+        before = channel.wanted
+        if before is not None and before.output == output and carried(before.members) == carried(members):
+            return
+        role = group.spec.decode if output.role.value == "Decode" else group.spec.prefill
+        channel.wanted = Revision(
+            group=key[0],
+            group_uid=group.metadata.uid,
+            frozen_on_delete=group.spec.routing.on_delete == "FreezeLast",
+            output=output,
+            number=self._next,
+            members=members,
+            port=role.port if role is not None else 8000,
+        )
+        self._next += 1
+        channel.changed.set()
+        if channel.task is None or channel.task.done():
+            channel.task = asyncio.create_task(
+                self._serve(key, channel), name=f"route {key[0]} {key[1]}"
+            )
+
+    def keep_only(self, groups: Mapping[ObjectKey, PDGroup]) -> None:
+        """Stop bringing weights to outputs whose group or entry is gone; what they carry stays as it is."""
+        wanted = {
+            (key, output.name) for key, group in groups.items() for output in group.spec.routing.outputs
+        }
+        for key in [key for key in self._channels if key not in wanted]:
+            channel = self._channels.pop(key)
+            if channel.task is not None:
+                channel.task.cancel()
+
+    def acks(self) -> tuple[OutputAck, ...]:
+        """The newest acknowledged revision of each output."""
+        return tuple(channel.ack for channel in self._channels.values() if channel.ack is not None)
+
+    def wanted(self) -> Mapping[OutputKey, Revision]:
+        """The newest revision asked of each output."""
+        return {key: channel.wanted for key, channel in self._channels.items() if channel.wanted is not None}
+
+    def errors(self) -> Mapping[OutputKey, str]:
+        """Why an output does not carry what it should, for those that do not."""
+        return {key: channel.error for key, channel in self._channels.items() if channel.error}
+
+    async def close(self) -> None:
+        """End all tasks; what the outputs carry stays."""
+        tasks = [channel.task for channel in self._channels.values() if channel.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, key: OutputKey, channel: _Channel) -> None:
+        failures = 0
+        while True:
+            channel.changed.clear()
+            revision = channel.wanted
+            if revision is None:
+                return
+            try:
+                await self._bring(channel, revision)
+                failures, channel.error = 0, ""
+                pause = _REAPPLY_SECONDS
+            except (ApiError, ValueError) as error:
+                channel.error = str(error)
+                _log.warning("output not written", group=str(key[0]), output=key[1], error=str(error))
+                pause = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
+                failures += 1
+            with suppress(TimeoutError):
+                await asyncio.wait_for(channel.changed.wait(), pause)
+                continue
+            channel.applied.clear()
+
+    async def _bring(self, channel: _Channel, revision: Revision) -> None:
+        output = self._outputs[revision.output.type.value]
+        rendered = output.render(revision)
+        await self._apply(channel, rendered)
+        written_at = time.monotonic()
+        while not channel.changed.is_set():
+            reading = await output.read_back(revision)
+            assumed = time.monotonic() - written_at >= ASSUMED_AFTER_SECONDS
+            if (reading is not None and reading.in_force) or (reading is None and assumed):
+                self._acknowledge(channel, revision, reading is not None, written_at)
+                return
+            if reading is not None and assumed:
+                channel.error = reading.detail
+            pause = _READ_BACK_SLOW_SECONDS if assumed else _READ_BACK_SECONDS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(channel.changed.wait(), pause)
+
+    async def _apply(self, channel: _Channel, rendered: Rendered) -> None:
+        for desired in rendered.objects:
+            await self._apply_one(channel, desired)
+        for uid, wanted in rendered.pod_labels.items():
+            pod = channel.pods.get(uid)
+            if pod is None:
+                continue
+            kept = {name: value for name, value in wanted.items() if value is not None}
+            metadata = {"name": pod.key.name, "namespace": pod.key.namespace, "uid": uid, "labels": kept}
+            await self._remembered(channel, PODS, {"metadata": metadata})
+
+    async def _apply_one(self, channel: _Channel, desired: Desired) -> None:
+        await self._remembered(channel, _RESOURCES[desired.kind], dict(desired.manifest))
+
+    async def _remembered(self, channel: _Channel, resource: Resource, manifest: Obj) -> None:
+        at = (resource.kind, manifest["metadata"]["name"])
+        applied = await self._applier.apply(resource, manifest, current=channel.applied.get(at))
+        channel.applied[at] = applied.obj
+
+    def _acknowledge(self, channel: _Channel, revision: Revision, observed: bool, written_at: float) -> None:
+        channel.ack = OutputAck(
+            group=revision.group,
+            output=revision.output.name,
+            revision=revision.number,
+            observed=observed,
+            at=time.monotonic(),
+            written_at=written_at,
+            weights={member.slot.name: member.weight for member in revision.members},
+        )
+        self._on_ack()
+
+
+def carried(members: Sequence[SlotWeight]) -> tuple[tuple[ObjectKey, int, str, str], ...]:
+    """What of the members an output carries: a change of reason alone makes no new revision."""
+    return tuple((member.slot, member.weight, member.endpoint, member.pod_uid) for member in members)

@@ -1,0 +1,103 @@
+"""Asks every pool's store how it is, at a fixed pace; a store that does not answer is unknown, not empty."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import aiohttp
+
+from kvpool.adapters.stores.mooncake import MooncakeMaster, StoreUnavailableError
+from kvpool.api.kvpool import KVPool
+from kvpool.model.ids import ObjectKey
+from kvpool.model.observations import StoreView
+
+POLL_SECONDS: Final = 1.0
+_AT_ONCE: Final = 16
+
+Resolve = Callable[[str, str], str | None]
+"""(namespace, Service name) to the address of a ready endpoint, or None."""
+
+
+class StorePoller:
+    """Keeps the newest :class:`StoreView` of every pool that has a store."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, resolve: Resolve, on_change: Callable[[], None]
+    ) -> None:
+        self._session = session
+        self._resolve = resolve
+        self._on_change = on_change
+        self._views: dict[ObjectKey, StoreView] = {}
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+
+    def views(self) -> Mapping[ObjectKey, StoreView]:
+        """A copy of what is known."""
+        return dict(self._views)
+
+    async def poll(self, pools: Iterable[KVPool]) -> None:
+        """Ask every store once; call `on_change` when an answer differs from the one before."""
+        wanted = {ObjectKey(pool.metadata.namespace, pool.metadata.name): pool for pool in pools}
+        for key in [key for key in self._views if key not in wanted]:
+            del self._views[key]
+        found = await asyncio.gather(*(self._ask(key, pool) for key, pool in wanted.items()))
+        changed = False
+        for view in found:
+            if view is None:
+                continue
+            before = self._views.get(view.pool)
+            self._views[view.pool] = view
+            changed |= before is None or _content(before) != _content(view)
+        if changed:
+            self._on_change()
+
+    async def _ask(self, key: ObjectKey, pool: KVPool) -> StoreView | None:
+        store = pool.spec.store.mooncake
+        if store is None:
+            return None
+        now = time.monotonic()
+        host = store.master.address
+        if host is None and store.master.service_ref is not None:
+            host = self._resolve(key.namespace, store.master.service_ref.name)
+        before = self._views.get(key)
+        if host is None:
+            name = store.master.service_ref.name if store.master.service_ref else ""
+            return _unreachable(key, before, now, f"Service {key.namespace}/{name} has no ready endpoint")
+        admin, rpc = f"{host}:{store.master.admin_port}", f"{host}:{store.master.rpc_port}"
+        try:
+            async with self._gate:
+                reading = await MooncakeMaster(self._session, admin).read()
+        except StoreUnavailableError as error:
+            view = _unreachable(key, before, now, str(error))
+            return replace(view, rpc_address=rpc, admin_address=admin)
+        return StoreView(
+            pool=key,
+            reachable=True,
+            asked_at=now,
+            rpc_address=rpc,
+            admin_address=admin,
+            segments=reading.segments,
+            key_count=reading.key_count,
+            keys_lost_at=_keys_lost_at(before, reading.key_count, now),
+        )
+
+
+def _unreachable(key: ObjectKey, before: StoreView | None, now: float, message: str) -> StoreView:
+    """The last answer, marked as such: its figures keep their old time."""
+    if before is None:
+        return StoreView(pool=key, reachable=False, asked_at=now, message=message)
+    return replace(before, reachable=False, message=message)
+
+
+def _keys_lost_at(before: StoreView | None, key_count: int | None, now: float) -> float | None:
+    """When the store was last seen to lose all its objects at once."""
+    if before is None:
+        return None
+    if key_count == 0 and before.key_count:
+        return now
+    return before.keys_lost_at
+
+
+def _content(view: StoreView) -> tuple[object, ...]:
+    return (view.reachable, view.segments, view.key_count, view.keys_lost_at, view.rpc_address, view.message)
