@@ -22,6 +22,7 @@ from pathlib import Path
 import aiohttp
 
 from demo.neighbours.engine_headers import ENGINE_HEADER, EPOCH_HEADER
+from devcluster.cache import CHECKOUT
 from devcluster.process import ManagedProcess
 
 MOST_IN_FLIGHT = 512
@@ -141,10 +142,10 @@ class LoadProcess:
         self, url: str, out_path: Path, *, requests_per_second: float, host: str | None = None
     ) -> None:
         self._out_path = out_path
-        arguments = ["--url", url, "--out", str(out_path), "--rate", str(requests_per_second)]
+        arguments = ["--url", url, "--out", str(out_path.resolve()), "--rate", str(requests_per_second)]
         arguments += ["--host", host] if host else []
         command = [sys.executable, "-m", "demo.load", *arguments]
-        self.process = ManagedProcess("load", command, out_path.with_suffix(".log"))
+        self.process = ManagedProcess("load", command, out_path.with_suffix(".log"), cwd=CHECKOUT)
 
     def start(self) -> None:
         """Start sending; returns when the first answer or failure is written."""

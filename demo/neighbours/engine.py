@@ -5,23 +5,20 @@ Run as `python -m demo.neighbours.engine --help`. Every answer names the engine 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 from aiohttp import web
 
 from demo.neighbours.engine_duty import Duty, NotServingError, State
 from demo.neighbours.engine_headers import ENGINE_HEADER, EPOCH_HEADER
 from demo.neighbours.engine_metrics import EngineMetrics
+from demo.neighbours.engine_options import EngineOptions, parse_options
 from demo.neighbours.engine_seat import Identity, SeatClient
 from demo.neighbours.store import join_store
-from kvpool.api.quantity import parse_quantity
 
 MOST_RUNNING = 64
 MOST_WAITING = 256
@@ -29,31 +26,10 @@ STORE_BUFFER_BYTES = 1 << 20
 DRAIN_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command line, checked."""
-
-    name: str
-    address: str
-    port: int
-    model: str
-    service_seconds: float
-    attach_seconds: float
-    standby: bool
-    segment_bytes: int
-    store_port: int
-    master: str | None
-    local_api: Path | None
-    pod_uid: str
-    pod_name: str
-    devices: tuple[str, ...]
-    guarded: bool
-
-
 class Engine:
     """The HTTP side: answers completions while its duty and its accelerators allow."""
 
-    def __init__(self, options: Options, duty: Duty, devices_work: Callable[[], bool]) -> None:
+    def __init__(self, options: EngineOptions, duty: Duty, devices_work: Callable[[], bool]) -> None:
         self._options = options
         self._duty = duty
         self._devices_work = devices_work
@@ -133,7 +109,7 @@ def _completion(model: str, prompt_tokens: int, output_tokens: int) -> dict[str,
     }
 
 
-async def serve(options: Options) -> None:
+async def serve(options: EngineOptions) -> None:
     """Run the engine until SIGTERM or SIGINT; then drain, so that nothing in flight is cut."""
     duty = Duty(standby=options.standby, most_running=MOST_RUNNING, most_waiting=MOST_WAITING)
     engine = Engine(options, duty, devices_work=lambda: True)
@@ -154,7 +130,7 @@ async def serve(options: Options) -> None:
     await runner.cleanup()
 
 
-def _follow_agent(options: Options, duty: Duty) -> asyncio.Task[None] | None:
+def _follow_agent(options: EngineOptions, duty: Duty) -> asyncio.Task[None] | None:
     """Start following the local API, when there is one. Its failure ends the engine."""
     if options.local_api is None:
         return None
@@ -175,41 +151,9 @@ def _follow_agent(options: Options, duty: Duty) -> asyncio.Task[None] | None:
     return asyncio.create_task(client.run())
 
 
-def parse_arguments(arguments: list[str] | None = None) -> Options:
-    """Read the command line; ends the process with a message when it is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m demo.neighbours.engine", description=__doc__)
-    parser.add_argument("--name", required=True, help="what the engine calls itself in answers")
-    parser.add_argument("--address", required=True, help="address to listen on and to name its segment by")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--model", default="demo", help="the label model_name of its metrics")
-    parser.add_argument("--service-seconds", type=float, default=0.02, help="how long one completion takes")
-    parser.add_argument(
-        "--attach-seconds", type=float, default=0.5, help="how long a standby needs to take a seat"
-    )
-    parser.add_argument("--standby", action="store_true", help="answer 503 until the local API gives a seat")
-    parser.add_argument("--segment-bytes", type=parse_quantity, default=0, help="own store segment, as 16Mi")
-    parser.add_argument("--store-port", type=int, default=17001, help="second half of the segment's name")
-    parser.add_argument("--master", help="host:port of the Mooncake master; needed with --segment-bytes")
-    parser.add_argument("--local-api", type=Path, help="socket of the node's agent; without it, no seats")
-    parser.add_argument("--pod-uid", default="", help="the pod that this process stands for")
-    parser.add_argument("--pod-name", default="", help="namespace/name of that pod")
-    parser.add_argument("--devices", type=_names, default=(), help="accelerators it holds, comma-separated")
-    parser.add_argument("--guarded", action="store_true", help="stop when the node's lease runs out")
-    options = Options(**vars(parser.parse_args(arguments)))
-    if options.segment_bytes and not options.master:
-        parser.error("--segment-bytes needs --master, the store that the segment joins")
-    if options.standby and not options.local_api:
-        parser.error("--standby needs --local-api, where the seat comes from")
-    return options
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name)
-
-
 def main() -> None:
     """Join the store, serve, and leave the store in order: a killed engine's segment stays until the TTL."""
-    options = parse_arguments()
+    options = parse_options(None, __doc__ or "")
     store = None
     if options.master:
         store = join_store(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from devcluster.process import ManagedProcess
+from devcluster.process import ManagedProcess, ProcessError, port_answers
 
 ADMIN_TIMEOUT_SECONDS = 2.0
 
@@ -101,6 +101,8 @@ class MooncakeMaster:
     """A running `mooncake_master`; also a context manager that stops it.
 
     `client_ttl_seconds` is how long a silent client's segments stay; None keeps the master's default (10 s).
+    Raises ProcessError when a port is taken: the master itself would say that it serves, and then end
+    without a word.
     """
 
     def __init__(
@@ -113,6 +115,9 @@ class MooncakeMaster:
         client_ttl_seconds: int | None = None,
         flags: Sequence[str] = (),
     ) -> None:
+        for port in (rpc_port, admin_port):
+            if port_answers(port, address):
+                raise ProcessError(f"mooncake_master: something else listens on {address}:{port} already")
         self.endpoint = f"{address}:{rpc_port}"
         self.admin = MooncakeAdmin(f"http://{address}:{admin_port}")
         ttl = [] if client_ttl_seconds is None else [f"--client_ttl={client_ttl_seconds}"]
@@ -131,7 +136,7 @@ class MooncakeMaster:
         ).start()
 
     def wait_ready(self, *, deadline_seconds: float = 15.0) -> None:
-        """Wait until the master serves. Raises ProcessFailed, with its log."""
+        """Wait until the master serves. Raises ProcessError, with its log."""
         self.process.wait_for(self.admin.healthy, deadline_seconds, "to serve")
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The deployment's own way from gateway to engines: Services, EndpointSlices and an HTTPRoute, as manifests."""
+"""The deployment's own way from gateway to engines: Services, EndpointSlices, an HTTPRoute, as manifests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from devcluster.rest import JsonObject
 
 PORT_NAME = "http"
+SERVICE_PORT = 80
+"""Of every engine Service, whatever port its engines listen on."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ def engine_service(namespace: str, name: str, endpoints: Sequence[EngineEndpoint
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"ports": [{"name": PORT_NAME, "port": port, "protocol": "TCP", "targetPort": port}]},
+        "spec": {"ports": [{"name": PORT_NAME, "port": SERVICE_PORT, "protocol": "TCP", "targetPort": port}]},
     }
     slice_ = {
         "apiVersion": "discovery.k8s.io/v1",
@@ -48,15 +50,16 @@ def engine_service(namespace: str, name: str, endpoints: Sequence[EngineEndpoint
 
 
 def http_route(
-    namespace: str,
-    name: str,
-    *,
-    parent_ref: JsonObject,
-    weights: Mapping[str, int],
-    port: int,
+    namespace: str, name: str, *, parent_ref: JsonObject, weights: Mapping[str, int]
 ) -> JsonObject:
-    """Return an HTTPRoute for every path; `weights` are by Service name, all on `port`."""
-    backends = [{"name": service, "port": port, "weight": weight} for service, weight in weights.items()]
+    """Return an HTTPRoute for every path; `weights` are by Service name.
+
+    Two routes for the same paths must not stand side by side for longer than a hand-over: which of them
+    Traefik follows is decided anew, by chance, at each change of its configuration (seen with 3.6.12).
+    """
+    backends = [
+        {"name": service, "port": SERVICE_PORT, "weight": weight} for service, weight in weights.items()
+    ]
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
