@@ -1,0 +1,243 @@
+"""What agent and keeper say to each other: three small files in the unit's directory.
+
+The directory is `<state dir>/units/<unit>-g<generation>/` (`unit_directory_name`):
+
+- `spec.json`   agent → keeper: what to hold, and whether to give it back (KeeperSpec);
+- `lease.json`  agent → keeper: until when the node holds its lease, and whom to ask afterwards (LeaseFile);
+- `status.json` keeper → agent: how far it is, what it holds, its heartbeat (KeeperStatus);
+- `mem/`        the tmpfs that the agent mounted, for units that have one.
+
+Every file is replaced whole by a rename, so a reader sees the old or the new one, never half of one. Either
+side may be killed and restarted at any time: the files say all there is to know. Unknown fields are ignored,
+so that agent and keeper of neighbouring versions work together.
+
+Times ending in `_boottime_ns` are CLOCK_BOOTTIME nanoseconds and mean something only together with the
+`boot_id` beside them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+SPEC_FILE = "spec.json"
+LEASE_FILE = "lease.json"
+STATUS_FILE = "status.json"
+MEMORY_FOLDER = "mem"
+
+KEEPER_SILENT_SECONDS = 5.0
+"""A keeper whose heartbeat is older is taken for dead or stuck; its memory is not."""
+
+LONGEST_PLAIN_NAME = 200
+BOOT_ID_FILE = "sys/kernel/random/boot_id"
+
+
+class ContractError(ValueError):
+    """A file of the unit's directory cannot be read as what it should be; the message names the file."""
+
+
+class Release(StrEnum):
+    """Whether the unit is to be given back, and how."""
+
+    NONE = "None"
+    DRAIN = "Drain"
+    """Move the objects to other segments first, then unmount with grace."""
+    NOW = "Now"
+    """Unmount at once; what is in the segment is lost."""
+
+
+@dataclass(frozen=True)
+class MooncakeMount:
+    """The master that the unit's segment joins."""
+
+    master: str
+    """address:port of its RPC."""
+    admin: str = ""
+    """address:port of its admin HTTP surface; empty means used bytes are unknown and nothing is drained."""
+    metadata_server: str = "P2PHANDSHAKE"
+    protocol: str = "tcp"
+    devices: str = ""
+
+
+@dataclass(frozen=True)
+class KeeperSpec:
+    """What one keeper holds."""
+
+    unit: str
+    generation: int
+    size_bytes: int
+    file: str
+    """Of the segment: relative to the unit's directory, or absolute."""
+    prefault: bool
+    """Whether the pages are mapped at once: true for memory, false for disks."""
+    adopt: bool
+    """Whether a file of the right size is taken over with its contents."""
+    boot_id: str = ""
+    """Of the boot that the unit does not outlive; empty for units on disk."""
+    mooncake: MooncakeMount | None = None
+    release: Release = Release.NONE
+    unmount_at_deadline: bool = False
+    """Whether the segment leaves the store when the node's lease ran out (after asking peers)."""
+
+    def file_path(self, unit_directory: Path) -> Path:
+        """Return where the segment's file is."""
+        return unit_directory / self.file  # an absolute second part replaces the first
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another member of the guard group."""
+
+    node: str
+    address: str
+    """address:port where its agent answers about its lease."""
+
+
+@dataclass(frozen=True)
+class LeaseFile:
+    """The node's lease as the agent last knew it."""
+
+    boot_id: str
+    node: str
+    deadline_boottime_ns: int
+    """0 before the first Grant."""
+    strict: bool
+    peers: tuple[Peer, ...] = ()
+    """The whole guard group but this node."""
+    stand: str = ""
+    """The agent's own verdict (kvpool.rules.lease.Stand) when it wrote this; for people."""
+    operator_epoch: int = 0
+
+
+class KeeperPhase(StrEnum):
+    """How far a keeper is."""
+
+    WAITING = "Waiting"
+    """No spec yet, or one that is to be released and was never allocated."""
+    ALLOCATING = "Allocating"
+    MOUNTING = "Mounting"
+    """Allocated; the store does not have the segment (yet, or any more)."""
+    READY = "Ready"
+    """Allocated, and mounted when there is a store."""
+    DRAINING = "Draining"
+    RELEASED = "Released"
+    """Unmounted and closed on request; the file is free to be removed."""
+    STOPPED = "Stopped"
+    """Ended by a signal, in order; the file stays for the next keeper."""
+    FAILED = "Failed"
+    """Could not allocate; what was taken has been given back. `error` says why."""
+
+
+@dataclass(frozen=True)
+class KeeperStatus:
+    """What one keeper holds and does."""
+
+    boot_id: str
+    pid: int
+    phase: KeeperPhase
+    heartbeat_boottime_ns: int
+    generation: int = 0
+    release: Release = Release.NONE
+    """Of the spec it acts on."""
+    prepared_bytes: int = 0
+    """Allocated so far."""
+    resident_bytes: int = 0
+    """Backed by pages or blocks, from the kernel."""
+    used_bytes: int | None = None
+    """Holding objects, as the store says; None when unknown."""
+    used_at_boottime_ns: int = 0
+    segment: str = ""
+    """Name in the store; a new one for every start of a keeper."""
+    te_endpoint: str = ""
+    mounted: bool = False
+    contents_lost_count: int = 0
+    """How often objects were lost because keeper or master started anew, since the unit was made."""
+    contents_lost_boottime_ns: int = 0
+    contents_lost_reason: str = ""
+    error: str = ""
+
+
+File = TypeVar("File", KeeperSpec, LeaseFile, KeeperStatus)
+
+
+def unit_directory_name(unit: str, generation: int) -> str:
+    """Return the name of a unit's directory, journal record and tmpfs label: `<unit>-g<generation>`.
+
+    Characters other than letters, digits, `.`, `_` and `-` become `_`, and a name that was changed so, begins
+    with a dot or is longer than 200 characters gets the first 16 hex digits of its SHA-256 appended, so that
+    two units never share a directory.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", unit)
+    if plain != unit or plain.startswith(".") or len(plain) > LONGEST_PLAIN_NAME:
+        digest = hashlib.sha256(unit.encode()).hexdigest()[:16]
+        plain = f"{plain[: LONGEST_PLAIN_NAME - 17].lstrip('.')}-{digest}"
+    return f"{plain}-g{generation}"
+
+
+def write_file(path: Path, content: KeeperSpec | LeaseFile | KeeperStatus, *, durable: bool = False) -> None:
+    """Replace `path` whole; `durable` also waits for the disk. Raises OSError."""
+    # The adapter of the value's own class; a union's would guess.
+    replace_whole(path, TypeAdapter(type(content)).dump_json(content), durable=durable)
+
+
+def read_file(path: Path, kind: type[File]) -> File | None:
+    """Read a file of the contract; None when there is none. Raises ContractError."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ContractError(f"{path}: {error.strerror}") from error
+    try:
+        return TypeAdapter(kind).validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ContractError(f"{path}: not a {kind.__name__}: {field}: {first['msg']}") from error
+
+
+def replace_whole(path: Path, content: bytes, *, durable: bool) -> None:
+    """Write beside `path` and rename over it; `durable` fsyncs file and folder. Raises OSError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    try:
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 - closes the descriptor opened with a mode
+            stream.write(content)
+            stream.flush()
+            if durable:
+                os.fsync(descriptor)
+        beside.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the entries of `folder` are on the disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def boottime_ns() -> int:
+    """Return CLOCK_BOOTTIME: does not jump, and counts suspended time."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def boot_id(proc: Path = Path("/proc")) -> str:
+    """Return the kernel's boot id. Raises OSError."""
+    return (proc / BOOT_ID_FILE).read_text().strip()

@@ -1,0 +1,65 @@
+"""The command `kvpool-keeper`: holds one unit of memory and mounts it as a store segment."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import structlog
+
+from kvpool_keeper.answer import Responder
+from kvpool_keeper.keeper import Keeper
+from kvpool_keeper.metrics import metrics_route
+
+DRAIN_SECONDS = 30.0
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; ends the process with a message when it is wrong."""
+    parser = argparse.ArgumentParser(prog="kvpool-keeper", description=__doc__)
+    parser.add_argument(
+        "--unit-dir", type=Path, required=True, help="the unit's directory, made by the node's agent"
+    )
+    parser.add_argument(
+        "--address",
+        default=os.environ.get("KVPOOL_ADDRESS", "127.0.0.1"),
+        help="the host's address under which other clients of the store reach this segment",
+    )
+    parser.add_argument("--drain-seconds", type=float, default=DRAIN_SECONDS, help="deadline of a drain")
+    parser.add_argument("--metrics-port", type=int, default=-1, help="port of /metrics; -1 for none")
+    return parser.parse_args(arguments)
+
+
+async def live(options: argparse.Namespace) -> None:
+    """Run the keeper until its unit was given back or a signal came."""
+    keeper = Keeper(options.unit_dir, options.address, options.drain_seconds)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, keeper.end)
+    responder = Responder({"/metrics": metrics_route(lambda: keeper.status)})
+    if options.metrics_port >= 0:
+        await responder.start(options.address, options.metrics_port)
+    try:
+        await keeper.run()
+    finally:
+        await responder.stop()
+
+
+def main() -> None:
+    """Start here."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.JSONRenderer(),
+        ]
+    )
+    options = parse_arguments()
+    options.unit_dir.mkdir(parents=True, exist_ok=True)
+    asyncio.run(live(options))
+
+
+if __name__ == "__main__":
+    main()

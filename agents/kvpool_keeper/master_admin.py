@@ -1,0 +1,107 @@
+"""The little that a keeper asks of a Mooncake master's admin HTTP surface. Every call has a deadline."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+
+ADMIN_TIMEOUT_SECONDS = 2.0
+DRAINED = "SUCCEEDED"
+DRAIN_RUNS = frozenset({"CREATED", "PENDING", "PLANNING", "RUNNING"})
+
+
+class AdminError(Exception):
+    """The admin surface did not answer, or answered something else than expected; the message says which."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at the master.
+
+    `used_bytes` is None while the master does not know the segment. `pings` counts the heartbeats of all
+    clients since the master's start: it only ever grows, unless the master started anew.
+    """
+
+    used_bytes: int | None
+    pings: int
+
+
+@dataclass(frozen=True)
+class SegmentRow:
+    """One mounted segment."""
+
+    name: str
+    status: str
+    te_endpoint: str
+
+
+class MasterAdmin:
+    """Reads one master; `address` is host:port of its admin surface."""
+
+    def __init__(self, address: str) -> None:
+        self._base = f"http://{address}"
+
+    def read(self, segment: str) -> Reading:
+        """Return used bytes of `segment` and the master's count of pings. Raises AdminError."""
+        return parse_metrics(self._get("/metrics"), segment)
+
+    def segments(self) -> tuple[SegmentRow, ...]:
+        """Return the mounted segments. Raises AdminError."""
+        rows = self._json("/get_segments_detail").get("segments")
+        if not isinstance(rows, list):
+            raise AdminError(f"{self._base}/get_segments_detail: no list of segments")
+        return tuple(
+            SegmentRow(
+                str(row.get("segment_name", "")),
+                str(row.get("status", "")),
+                str(row.get("te_endpoint", "")),
+            )
+            for row in rows
+            if isinstance(row, dict)
+        )
+
+    def start_drain(self, segment: str, targets: tuple[str, ...]) -> str:
+        """Start to move the objects of `segment` to `targets`; return the job's id. Raises AdminError."""
+        body = {"segments": [segment], "target_segments": list(targets), "max_concurrency": 4}
+        answer = self._json("/api/v1/drain_jobs", json.dumps(body).encode())
+        job = answer.get("job_id")
+        if not isinstance(job, str):
+            raise AdminError(f"{self._base}/api/v1/drain_jobs: no job_id in {answer!r}")
+        return job
+
+    def drain_state(self, job: str) -> str:
+        """Return the job's state: one of DRAIN_RUNS, DRAINED, or a way to fail. Raises AdminError."""
+        return str(self._json(f"/api/v1/drain_jobs/query?job_id={job}").get("status_name"))
+
+    def _json(self, path: str, body: bytes | None = None) -> dict[str, object]:
+        try:
+            answer = json.loads(self._get(path, body))
+        except json.JSONDecodeError as error:
+            raise AdminError(f"{self._base}{path}: not JSON: {error}") from error
+        if not isinstance(answer, dict):
+            raise AdminError(f"{self._base}{path}: not a JSON object")
+        return answer
+
+    def _get(self, path: str, body: bytes | None = None) -> str:
+        request = urllib.request.Request(  # noqa: S310 - the base is http, built above
+            self._base + path, data=body, headers={"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=ADMIN_TIMEOUT_SECONDS) as answer:  # noqa: S310 - as above
+                text: bytes = answer.read()
+        except (OSError, urllib.error.URLError) as error:
+            raise AdminError(f"{self._base}{path}: {error}") from error
+        return text.decode(errors="replace")
+
+
+def parse_metrics(text: str, segment: str) -> Reading:
+    """Find used bytes of `segment` and the ping counter in a master's metrics. Raises AdminError."""
+    pings = re.search(r"^master_ping_requests_total(?:\{[^}]*\})? (\d+)", text, re.MULTILINE)
+    if pings is None:
+        raise AdminError("the master's metrics have no master_ping_requests_total")
+    label = re.escape(segment)
+    used = re.search(rf'^segment_allocated_bytes\{{segment="{label}"\}} (\d+)', text, re.MULTILINE)
+    return Reading(int(used[1]) if used else None, int(pings[1]))

@@ -1,0 +1,95 @@
+"""The keeper's side of the store: mounting, looking at used bytes, draining, and noticing lost contents."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvpool_keeper.contract import MooncakeMount
+from kvpool_keeper.master_admin import DRAIN_RUNS, DRAINED, AdminError, MasterAdmin
+from kvpool_keeper.store import StoreMount
+
+
+@dataclass
+class Loss:
+    """How often, when and why objects in the unit were lost."""
+
+    count: int = 0
+    at_boottime_ns: int = 0
+    reason: str = ""
+
+
+class Membership:
+    """One mounted segment and what its master says of it. All calls are made from one task."""
+
+    def __init__(self, target: MooncakeMount, address: str) -> None:
+        self._mount = StoreMount(target, address)
+        self._admin = MasterAdmin(target.admin) if target.admin else None
+        self._master = target.master
+        self._pings = 0
+        self._job = ""
+        self.segment = self._mount.segment
+        self.te_endpoint = ""
+        self.used_bytes: int | None = None
+        self.used_at_boottime_ns = 0
+        self.drain_trouble = ""
+
+    async def join(self, path: Path, size_bytes: int) -> None:
+        """Mount the file. Raises StoreError."""
+        await asyncio.to_thread(self._mount.mount, path, size_bytes)
+
+    async def look(self, now_boottime_ns: int) -> str:
+        """Read used bytes; returns why the contents were lost since the last look, empty for "they were not".
+
+        A master that does not answer leaves the last figure with its time. Raises AdminError.
+        """
+        if self._admin is None:
+            return ""
+        if not self.te_endpoint:
+            rows = await asyncio.to_thread(self._admin.segments)
+            self.te_endpoint = next((row.te_endpoint for row in rows if row.name == self.segment), "")
+        reading = await asyncio.to_thread(self._admin.read, self.segment)
+        restarted = reading.pings < self._pings
+        had_objects = self.used_bytes != 0
+        self._pings = reading.pings
+        self.used_bytes = reading.used_bytes
+        self.used_at_boottime_ns = now_boottime_ns
+        return f"master {self._master} was started anew and forgot all objects" * (restarted and had_objects)
+
+    async def start_drain(self) -> bool:
+        """Begin to move the objects to other segments; False when that cannot be, see `drain_trouble`."""
+        if self._admin is None:
+            self.drain_trouble = "the master's admin address is not known"
+            return False
+        try:
+            rows = await asyncio.to_thread(self._admin.segments)
+            targets = tuple(row.name for row in rows if row.name != self.segment and row.status == "OK")
+            if not targets:
+                self.drain_trouble = "the store has no other segment to move objects to"
+                return False
+            self._job = await asyncio.to_thread(self._admin.start_drain, self.segment, targets)
+        except AdminError as error:
+            self.drain_trouble = str(error)
+            return False
+        return True
+
+    async def drain_state(self) -> tuple[bool, bool]:
+        """Return (still running, everything moved); a master that does not answer counts as running."""
+        if self._admin is None:
+            return False, False
+        try:
+            state = await asyncio.to_thread(self._admin.drain_state, self._job)
+        except AdminError as error:
+            self.drain_trouble = str(error)
+            return True, False
+        if state not in DRAIN_RUNS and state != DRAINED:
+            self.drain_trouble = f"drain job {self._job} ended as {state}"
+        return state in DRAIN_RUNS, state == DRAINED
+
+    async def leave(self, grace_seconds: int) -> None:
+        """Unmount, live through the grace, and close."""
+        code = await asyncio.to_thread(self._mount.unmount, grace_seconds)
+        if code == 0 and grace_seconds:
+            await asyncio.sleep(grace_seconds)
+        await asyncio.to_thread(self._mount.close)
