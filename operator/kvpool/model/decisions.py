@@ -78,7 +78,7 @@ class CreateSlot:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSlot:
-    """Ask for the deletion of an EngineSlot that its group no longer wants; the finalizer waits for the fence."""
+    """Ask for the deletion of a slot that its group no longer wants; the finalizer waits for the fence."""
 
     key: ObjectKey
     uid: str

@@ -185,8 +185,8 @@ class AgentView:
     highest_operator_epoch: int
     roster_revision: int
     plan_revision: int = 0
-    """Of the newest plan made for the node, sent or about to be; `applied_revision` equals it when the agent
-    works under that plan. 0: none made on this stream, so nothing follows from a seat that is not reported."""
+    """Of the newest plan made for the node, sent or about to be; `applied_revision` equals it when the
+    agent works under that plan. 0: none made on this stream, so an absent seat proves nothing."""
     units: tuple[UnitView, ...] = ()
     seats: tuple[SeatView, ...] = ()
     devices: tuple[DeviceView, ...] = ()
