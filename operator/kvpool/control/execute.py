@@ -1,12 +1,12 @@
 """Carries out decisions: one function for each, each a single API write with a deadline.
 
 The answer of a write is absorbed into the fact store before the next plan is made, so that no plan is made
-on less than we wrote ourselves. A conflict is not a failure: the object moved, and the next plan decides anew.
+on less than we wrote ourselves. A conflict is no failure: the object moved, and the next plan decides anew.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from kvpool.api import labels
 from kvpool.api.schema import Model
@@ -16,32 +16,19 @@ from kvpool.cluster.errors import AlreadyExists, ApiError, Conflict, Gone
 from kvpool.cluster.resources import (
     ENGINE_SLOTS,
     KV_NODES,
-    KV_POOLS,
-    PD_GROUPS,
     PODS,
     REMAPS,
-    SUPERNODES,
-    TIER_BUDGETS,
     Obj,
     Resource,
 )
 from kvpool.cluster.rest import Rest
-from kvpool.cluster.store import FactStore
 from kvpool.control import managers
+from kvpool.control.event_target import OWN
+from kvpool.control.facts import Facts, UnknownObjectError
 from kvpool.control.faultpoints import FaultPoints
 from kvpool.control.keeper_pod import KeeperTemplate, keeper_manifest
 from kvpool.model import decisions as d
 from kvpool.model.ids import ObjectKey
-
-_KINDS: Final[Mapping[str, Resource]] = {
-    "TierBudget": TIER_BUDGETS,
-    "KVPool": KV_POOLS,
-    "PDGroup": PD_GROUPS,
-    "Supernode": SUPERNODES,
-    "KVNode": KV_NODES,
-    "EngineSlot": ENGINE_SLOTS,
-    "Remap": REMAPS,
-}
 
 
 class NotLeadingError(Exception):
@@ -54,8 +41,12 @@ class Outcome:
 
     action: d.Action
     done: bool
-    """False: the object had moved on, or was gone; the next plan decides anew."""
+    """False: the object had moved on, was gone, or the write failed; the next plan decides anew."""
+    wrote: bool = False
+    """Whether a request was sent that changed something; a status that is already there is not sent."""
     detail: str = ""
+    error: ApiError | None = None
+    """Why the write failed, when it was not for a moved object."""
 
 
 class Executor:
@@ -64,7 +55,7 @@ class Executor:
     def __init__(
         self,
         rest: Rest,
-        store: FactStore,
+        facts: Facts,
         keeper_template: KeeperTemplate,
         *,
         leads: Callable[[], bool],
@@ -72,13 +63,13 @@ class Executor:
         faults: FaultPoints,
     ) -> None:
         self._rest = rest
-        self._store = store
+        self._facts = facts
         self._keepers = keeper_template
         self._leads = leads
         self._epoch = operator_epoch
         self._faults = faults
         self._status = Applier(rest, managers.STATUS)
-        self._handlers: Mapping[type, Callable[[Any], Any]] = {
+        self._handlers: Mapping[type, Callable[[Any], Awaitable[bool]]] = {
             d.SetUnits: self._set_units,
             d.CreateKVNode: self._create_kvnode,
             d.DeleteKVNode: self._delete_kvnode,
@@ -97,11 +88,10 @@ class Executor:
         }
 
     async def run(self, actions: Sequence[d.Action]) -> list[Outcome]:
-        """Carry out `actions` in order and return what became of each.
+        """Carry out `actions` in order and return what became of each; one that fails holds up no other.
 
         Raises:
             NotLeadingError: before a write, when the Lease may be lost.
-            ApiError: when a write failed for another reason than a moved object.
         """
         return [await self.run_one(action) for action in actions]
 
@@ -112,43 +102,47 @@ class Executor:
         name = type(action).__name__
         self._faults.reach("before", name)
         try:
-            await self._handlers[type(action)](action)
-        except (Conflict, Gone) as moved:
+            wrote = await self._handlers[type(action)](action)
+        except (Conflict, Gone, UnknownObjectError) as moved:
             return Outcome(action, done=False, detail=str(moved))
+        except ApiError as error:
+            return Outcome(action, done=False, detail=str(error), error=error)
         self._faults.reach("after", name)
-        return Outcome(action, done=True)
+        return Outcome(action, done=True, wrote=wrote)
 
     # -- nodes and capacity
 
-    async def _create_kvnode(self, action: d.CreateKVNode) -> None:
+    async def _create_kvnode(self, action: d.CreateKVNode) -> bool:
         manifest = {
             "metadata": {"name": action.node, "labels": {labels.MANAGED_BY: labels.MANAGER}},
             "spec": {"operatorEpoch": self._epoch()},
         }
-        await self._create(KV_NODES, manifest, managers.CAPACITY)
+        return await self._create(KV_NODES, manifest, managers.CAPACITY)
 
-    async def _delete_kvnode(self, action: d.DeleteKVNode) -> None:
+    async def _delete_kvnode(self, action: d.DeleteKVNode) -> bool:
         await writes.delete(self._rest, KV_NODES.at(None, action.node), uid=action.uid)
+        return True
 
-    async def _set_units(self, action: d.SetUnits) -> None:
-        known = self._raw(KV_NODES, None, action.node)
+    async def _set_units(self, action: d.SetUnits) -> bool:
+        known = self._facts.raw(KV_NODES, None, action.node)
         revision = int(known.get("spec", {}).get("revision", 0)) + 1
         units = [unit.dump() for unit in action.units]
         spec = {"operatorEpoch": self._epoch(), "revision": revision, "units": units}
-        await self._swap(
+        return await self._swap(
             KV_NODES, None, action.node, {"spec": spec}, action.resource_version, managers.CAPACITY
         )
 
-    async def _create_keeper(self, action: d.CreateKeeper) -> None:
-        await self._create(PODS, keeper_manifest(action.keeper, self._keepers), managers.CAPACITY)
+    async def _create_keeper(self, action: d.CreateKeeper) -> bool:
+        return await self._create(PODS, keeper_manifest(action.keeper, self._keepers), managers.CAPACITY)
 
-    async def _delete_keeper(self, action: d.DeleteKeeper) -> None:
+    async def _delete_keeper(self, action: d.DeleteKeeper) -> bool:
         target = PODS.at(action.pod.namespace, action.pod.name)
         await writes.delete(self._rest, target, uid=action.uid)
+        return True
 
     # -- slots and moves
 
-    async def _create_slot(self, action: d.CreateSlot) -> None:
+    async def _create_slot(self, action: d.CreateSlot) -> bool:
         spec = action.spec.dump() | {"operatorEpoch": self._epoch()}
         metadata = {
             "name": action.key.name,
@@ -161,20 +155,21 @@ class Executor:
             "finalizers": [labels.FENCE_FINALIZER],
             "ownerReferences": [_owner("PDGroup", action.spec.pd_group, action.group_uid)],
         }
-        await self._create(ENGINE_SLOTS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
+        return await self._create(ENGINE_SLOTS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
 
-    async def _delete_slot(self, action: d.DeleteSlot) -> None:
-        slot = self._raw(ENGINE_SLOTS, action.key.namespace, action.key.name)
+    async def _delete_slot(self, action: d.DeleteSlot) -> bool:
+        slot = self._facts.raw(ENGINE_SLOTS, action.key.namespace, action.key.name)
         if labels.FENCE_FINALIZER in slot["metadata"].get("finalizers", []):
             answer = await writes.remove_finalizer(
                 self._rest, ENGINE_SLOTS, slot, labels.FENCE_FINALIZER, manager=managers.FAILOVER
             )
-            self._store.absorb(ENGINE_SLOTS, answer)
+            self._facts.store.absorb(ENGINE_SLOTS, answer)
         if not slot["metadata"].get("deletionTimestamp"):
             target = ENGINE_SLOTS.at(action.key.namespace, action.key.name)
             await writes.delete(self._rest, target, uid=action.uid)
+        return True
 
-    async def _open_remap(self, action: d.OpenRemap) -> None:
+    async def _open_remap(self, action: d.OpenRemap) -> bool:
         metadata = {
             "name": action.key.name,
             "namespace": action.key.namespace,
@@ -182,21 +177,21 @@ class Executor:
             "ownerReferences": [_owner("EngineSlot", action.spec.slot, action.slot_uid)],
         }
         spec = action.spec.dump() | {"operatorEpoch": self._epoch()}
-        await self._create(REMAPS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
+        return await self._create(REMAPS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
 
-    async def _claim_devices(self, action: d.ClaimDevices) -> None:
-        known = self._raw(KV_NODES, None, action.node)
+    async def _claim_devices(self, action: d.ClaimDevices) -> bool:
+        known = self._facts.raw(KV_NODES, None, action.node)
         taken = {claim.device for claim in action.claims}
         kept = [claim for claim in known.get("spec", {}).get("claims", []) if claim["device"] not in taken]
         claims = kept + [claim.dump() for claim in action.claims]
         spec = {"operatorEpoch": self._epoch(), "claims": claims}
-        await self._swap(
+        return await self._swap(
             KV_NODES, None, action.node, {"spec": spec}, action.resource_version, managers.FAILOVER
         )
 
-    async def _bind_slot(self, action: d.BindSlot) -> None:
+    async def _bind_slot(self, action: d.BindSlot) -> bool:
         spec = action.spec.dump() | {"operatorEpoch": self._epoch()}
-        await self._swap(
+        return await self._swap(
             ENGINE_SLOTS,
             action.key.namespace,
             action.key.name,
@@ -205,64 +200,61 @@ class Executor:
             managers.FAILOVER,
         )
 
-    async def _release_claims(self, action: d.ReleaseClaims) -> None:
-        known = self._raw(KV_NODES, None, action.node).get("spec", {})
+    async def _release_claims(self, action: d.ReleaseClaims) -> bool:
+        known = self._facts.raw(KV_NODES, None, action.node).get("spec", {})
         claims = [claim for claim in known.get("claims", []) if claim["device"] not in action.devices]
         lifted = {*action.lift_quarantine, *(entry.device for entry in action.quarantine)}
         quarantine = [entry for entry in known.get("quarantine", []) if entry["device"] not in lifted]
         quarantine += [entry.dump() for entry in action.quarantine]
         spec = {"operatorEpoch": self._epoch(), "claims": claims, "quarantine": quarantine}
-        await self._swap(
+        return await self._swap(
             KV_NODES, None, action.node, {"spec": spec}, action.resource_version, managers.FAILOVER
         )
 
-    async def _cancel_remap(self, action: d.CancelRemap) -> None:
-        await self._apply_status(REMAPS, action.key, action.status)
+    async def _cancel_remap(self, action: d.CancelRemap) -> bool:
+        return await self._apply_status(REMAPS, action.key, action.status)
 
     # -- statuses
 
-    async def _write_slot_status(self, action: d.WriteSlotStatus) -> None:
-        await self._apply_status(ENGINE_SLOTS, action.key, action.status)
+    async def _write_slot_status(self, action: d.WriteSlotStatus) -> bool:
+        return await self._apply_status(ENGINE_SLOTS, action.key, action.status)
 
-    async def _write_remap_status(self, action: d.WriteRemapStatus) -> None:
-        await self._apply_status(REMAPS, action.key, action.status)
+    async def _write_remap_status(self, action: d.WriteRemapStatus) -> bool:
+        return await self._apply_status(REMAPS, action.key, action.status)
 
-    async def _write_status(self, action: d.WriteStatus) -> None:
-        await self._apply_status(_KINDS[action.kind], action.key, action.status)
+    async def _write_status(self, action: d.WriteStatus) -> bool:
+        return await self._apply_status(OWN[action.kind], action.key, action.status)
 
-    async def _apply_status(self, resource: Resource, key: ObjectKey, status: Model) -> None:
-        known = self._raw(resource, key.namespace or None, key.name)
+    async def _apply_status(self, resource: Resource, key: ObjectKey, status: Model) -> bool:
+        known = self._facts.raw(resource, key.namespace or None, key.name)
         metadata = {"name": key.name, "uid": known["metadata"]["uid"]}
         if key.namespace:
             metadata["namespace"] = key.namespace
         manifest = {"metadata": metadata, "status": status.dump()}
         applied = await self._status.apply_status(resource, manifest, current=known)
         if applied.sent:
-            self._store.absorb(resource, applied.obj)
+            self._facts.store.absorb(resource, applied.obj)
+        return applied.sent
 
     # -- the three kinds of write
 
-    async def _create(self, resource: Resource, manifest: Obj, manager: str) -> None:
+    async def _create(self, resource: Resource, manifest: Obj, manager: str) -> bool:
         try:
             answer = await writes.create(self._rest, resource, manifest, manager=manager)
         except AlreadyExists:
             # Another leader, or an earlier try of ours whose answer was lost: the watch brings the object.
-            return
-        self._store.absorb(resource, answer)
+            return False
+        self._facts.store.absorb(resource, answer)
+        return True
 
     async def _swap(
         self, resource: Resource, namespace: str | None, name: str, changes: Obj, version: str, manager: str
-    ) -> None:
+    ) -> bool:
         answer = await writes.merge_guarded(
             self._rest, resource.at(namespace, name), changes, resource_version=version, manager=manager
         )
-        self._store.absorb(resource, answer)
-
-    def _raw(self, resource: Resource, namespace: str | None, name: str) -> Obj:
-        fact = self._store.get(self._store.registration(resource), name, namespace)
-        if fact is None or fact.raw is None:
-            raise Gone(f"{resource} {namespace or ''}/{name} is not known any more")
-        return fact.raw
+        self._facts.store.absorb(resource, answer)
+        return True
 
 
 def _owner(kind: str, name: str, uid: str) -> dict[str, Any]:
@@ -274,6 +266,3 @@ def _owner(kind: str, name: str, uid: str) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": False,
     }
-
-
-__all__ = ["ApiError", "Executor", "NotLeadingError", "Outcome"]

@@ -1,4 +1,4 @@
-"""What the HTTPRoute output reads back: the route from the API, the revision from the gateway's data plane."""
+"""What the HTTPRoute output reads back: the route from the API, the revision from the data plane."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -58,6 +58,4 @@ class Health:
         return web.Response(status=200 if ready else 503, text="ok" if ready else "starting")
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(
-            body=generate_latest(self._registry), content_type="text/plain", charset="utf-8"
-        )
+        return web.Response(body=generate_latest(self._registry), content_type="text/plain", charset="utf-8")

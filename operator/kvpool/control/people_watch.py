@@ -3,7 +3,7 @@
 No decision is made here, nothing is awaited, nothing is written on the objects: no finalizer, no annotation.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import kopf
 
@@ -19,7 +19,7 @@ def people_registry(rest: Rest, store: FactStore) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
-    async def connect(**_: Any) -> kopf.ConnectionInfo:
+    async def connect(**_: object) -> kopf.ConnectionInfo:
         # Asked again whenever the server refuses the credentials: projected tokens rotate.
         endpoint = await rest.endpoint()
         return kopf.ConnectionInfo(
@@ -37,7 +37,7 @@ def people_registry(rest: Rest, store: FactStore) -> kopf.OperatorRegistry:
 
 def _record(registry: kopf.OperatorRegistry, store: FactStore, resource: Resource) -> None:
     @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)
-    async def record(event: dict[str, Any], **_: Any) -> None:
+    async def record(event: kopf.RawEvent, **_: object) -> None:
         obj: Obj = dict(event["object"])
         kind = EventType.DELETED if event["type"] == "DELETED" else EventType.MODIFIED
         store.observe(resource, kind, obj)

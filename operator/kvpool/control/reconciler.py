@@ -44,7 +44,9 @@ Step = Callable[[], Awaitable[float | None]]
 class Reconciler:
     """One worker for each loop, all fed by one queue: an urgent loop never waits behind a routine one."""
 
-    def __init__(self, steps: Mapping[Loop, Step], resync_seconds: Mapping[Loop, float], metrics: OperatorMetrics) -> None:
+    def __init__(
+        self, steps: Mapping[Loop, Step], resync_seconds: Mapping[Loop, float], metrics: OperatorMetrics
+    ) -> None:
         self._steps = steps
         self._resync = resync_seconds
         self._metrics = metrics
@@ -106,7 +108,7 @@ class Reconciler:
         except (ApiError, TimeoutError) as error:
             result, again = "error", self._back_off(loop)
             _log.warning("step failed", loop=loop, error=str(error) or type(error).__name__)
-        except Exception:  # the worker boundary: a fault in one step must not end the loop
+        except Exception:  # noqa: BLE001 - the worker boundary: a fault in one step must not end the loop
             result, again = "fault", self._back_off(loop)
             _log.exception("step raised", loop=loop)
         finally:

@@ -31,7 +31,7 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
 }
 _READ_BACK_SECONDS: Final = 0.03
 _READ_BACK_SLOW_SECONDS: Final = 1.0
-"""Pace of reading back once an output is late: a gateway that is missing must not cost an API request storm."""
+"""Pace of reading back once an output is late: a missing gateway must not cost a storm of requests."""
 _RETRY_SECONDS: Final = (0.1, 0.5, 2.0, 5.0)
 _REAPPLY_SECONDS: Final = 60.0
 """How often all objects are applied again, so that what others changed or deleted comes back."""
@@ -106,9 +106,7 @@ class RouteWriter:
         self._next += 1
         channel.changed.set()
         if channel.task is None or channel.task.done():
-            channel.task = asyncio.create_task(
-                self._serve(key, channel), name=f"route {key[0]} {key[1]}"
-            )
+            channel.task = asyncio.create_task(self._serve(key, channel), name=f"route {key[0]} {key[1]}")
 
     def keep_only(self, groups: Mapping[ObjectKey, PDGroup]) -> None:
         """Stop bringing weights to outputs whose group or entry is gone; what they carry stays as it is."""

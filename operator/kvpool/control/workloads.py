@@ -55,7 +55,9 @@ class Workloads:
         group, _, version = ref.api_version.rpartition("/")
         plural = _PLURALS.get(ref.kind, f"{ref.kind.lower()}s")
         workload = Resource(group, version, plural, ref.kind, namespaced=True)
-        scale = await get(self._rest, workload.at(namespace, ref.name, "scale"), timeout_seconds=DEADLINE_SECONDS)
+        scale = await get(
+            self._rest, workload.at(namespace, ref.name, "scale"), timeout_seconds=DEADLINE_SECONDS
+        )
         return parse_selector(scale.get("status", {}).get("selector", ""))
 
 

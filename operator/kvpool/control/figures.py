@@ -1,0 +1,104 @@
+"""Turns plans and snapshots into metric values; series of what is gone are removed."""
+
+from prometheus_client import Gauge
+
+from kvpool.api.conditions import ConditionType, find_condition
+from kvpool.api.kvpool import KVPoolStatus
+from kvpool.api.quantity import parse_quantity
+from kvpool.api.remap import Remap, RemapPhase
+from kvpool.api.supernode import SupernodeStatus
+from kvpool.control.metrics import OperatorMetrics
+from kvpool.model import decisions as d
+from kvpool.model.ids import ObjectKey
+from kvpool.model.instant import parse_moment
+from kvpool.model.snapshot import Snapshot
+
+_STATES = ("declared", "admitted", "bound", "used", "foreign", "unknown")
+
+
+class Figures:
+    """Sets gauges from what was planned; counts what newly happened."""
+
+    def __init__(self, metrics: OperatorMetrics) -> None:
+        self._metrics = metrics
+        self._lost_at: dict[ObjectKey, float] = {}
+        self._finished: set[str] | None = None  # UIDs; None until the first look, which counts nothing
+
+    def capacity(self, snapshot: Snapshot, plan: d.Plan) -> None:
+        """Pool bytes and their age, shortfall, lost store contents."""
+        metrics = self._metrics
+        _clear(metrics.pool_bytes, metrics.pool_observed_at, metrics.bind_shortfall)
+        for action in plan.actions:
+            if isinstance(action, d.WriteStatus) and isinstance(action.status, KVPoolStatus):
+                self._pool(action.key, action.status)
+        for key, store in snapshot.stores.items():
+            if store.keys_lost_at is not None and self._lost_at.get(key) != store.keys_lost_at:
+                self._lost_at[key] = store.keys_lost_at
+                metrics.store_contents_lost.labels(key.namespace, key.name).inc()
+
+    def _pool(self, key: ObjectKey, status: KVPoolStatus) -> None:
+        observed = [tier.observed_at for tier in status.tiers if tier.observed_at]
+        if observed:
+            oldest = min(parse_moment(text) for text in observed)
+            self._metrics.pool_observed_at.labels(key.namespace, key.name).set(oldest.timestamp())
+        for tier in status.tiers:
+            at = (key.namespace, key.name, tier.name)
+            sizes = {state: parse_quantity(getattr(tier, state)) for state in _STATES}
+            for state, size_bytes in sizes.items():
+                self._metrics.pool_bytes.labels(*at, state).set(size_bytes)
+            shortfall = max(0, sizes["admitted"] - sizes["bound"])
+            self._metrics.bind_shortfall.labels(*at).set(shortfall)
+
+    def failover(self, snapshot: Snapshot, plan: d.Plan) -> None:
+        """Slots, spares, devices, moves."""
+        metrics = self._metrics
+        _clear(
+            metrics.slot_serving, metrics.slot_weight, metrics.spares, metrics.devices, metrics.remap_blocked
+        )
+        for key, slot in snapshot.slots.items():
+            at = (key.namespace, slot.spec.pd_group, key.name)
+            serving = find_condition(slot.status.conditions, ConditionType.SERVING)
+            metrics.slot_serving.labels(*at).set(int(serving is not None and serving.status == "True"))
+            metrics.slot_weight.labels(*at).set(slot.status.weight_asked)
+        for action in plan.actions:
+            if isinstance(action, d.WriteStatus) and isinstance(action.status, SupernodeStatus):
+                self._supernode(action.key.name, action.status)
+        self._moves(snapshot)
+
+    def _moves(self, snapshot: Snapshot) -> None:
+        finals = {
+            remap.metadata.uid: remap for remap in snapshot.remaps.values() if remap.status.phase.is_final
+        }
+        if self._finished is not None:
+            for uid in finals.keys() - self._finished:
+                self._finish(finals[uid])
+        self._finished = set(finals)
+        blocked: dict[str, int] = {}
+        for remap in snapshot.remaps.values():
+            if remap.status.phase is RemapPhase.BLOCKED:
+                blocked[remap.status.blocked_reason] = blocked.get(remap.status.blocked_reason, 0) + 1
+        for reason, count in blocked.items():
+            self._metrics.remap_blocked.labels(reason).set(count)
+
+    def _supernode(self, name: str, status: SupernodeStatus) -> None:
+        for state in ("ready", "reserved", "floor"):
+            self._metrics.spares.labels(name, state).set(getattr(status.spares, state))
+        for state in ("active", "spare", "faulty", "unknown"):
+            self._metrics.devices.labels(name, state).set(getattr(status.devices, state))
+
+    def _finish(self, remap: Remap) -> None:
+        self._metrics.remap_total.labels(remap.spec.kind.value, remap.status.phase.value).inc()
+        first = parse_moment(remap.spec.first_evidence_at)
+        for stage in remap.status.stages:
+            seconds = (parse_moment(stage.ended_at) - first).total_seconds()
+            self._metrics.remap_stage_seconds.labels(stage.name.value).observe(max(0.0, seconds))
+
+    def fleet(self, snapshot: Snapshot) -> None:
+        """Connected agents."""
+        connected = sum(1 for view in snapshot.agents.values() if view.connected)
+        self._metrics.agents_connected.set(connected)
+
+
+def _clear(*gauges: Gauge) -> None:
+    for gauge in gauges:
+        gauge.clear()

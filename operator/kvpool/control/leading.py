@@ -1,0 +1,225 @@
+"""One leadership: watch, learn the highest epoch, step above it, then plan until it ends."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+import structlog
+
+from kvpool.adapters.routers.base import RouterOutput
+from kvpool.adapters.routers.endpointslice import EndpointSliceOutput
+from kvpool.adapters.routers.httproute import HTTPRouteOutput
+from kvpool.adapters.routers.podlabel import PodLabelOutput
+from kvpool.api.common import Mode
+from kvpool.cluster.lease import Leadership as LeaseHold
+from kvpool.cluster.recorder import EventRecorder
+from kvpool.cluster.resources import (
+    ENDPOINT_SLICES,
+    ENGINE_SLOTS,
+    KV_NODES,
+    KV_POOLS,
+    NODES,
+    PD_GROUPS,
+    PODS,
+    REMAPS,
+    SUPERNODES,
+    TIER_BUDGETS,
+)
+from kvpool.cluster.rest import Rest
+from kvpool.cluster.store import Key
+from kvpool.control.execute import Executor
+from kvpool.control.facts import Facts
+from kvpool.control.faultpoints import FaultPoints
+from kvpool.control.figures import Figures
+from kvpool.control.gateway_reader import GatewayReader
+from kvpool.control.gather import Gatherer
+from kvpool.control.keeper_pod import KeeperTemplate
+from kvpool.control.marks import Marks
+from kvpool.control.metrics import OperatorMetrics
+from kvpool.control.reconciler import Loop, Reconciler
+from kvpool.control.route_writer import RouteWriter
+from kvpool.control.steps import Steps
+from kvpool.control.store_poller import StorePoller
+from kvpool.control.watching import Watching
+from kvpool.control.workloads import Workloads
+from kvpool.fleet.fleet import Fleet
+from kvpool.model.snapshot import Leadership
+from kvpool.rules.epochs import SEQUENCE_BITS, sequence_of
+
+API_GAP_SECONDS: Final = 10.0
+"""A silence of the API longer than a lease makes what was observed before it stale."""
+_RESYNC_SECONDS: Final = {
+    Loop.FAILOVER: 1.0,
+    Loop.PLANS: 2.0,
+    Loop.CAPACITY: 5.0,
+    Loop.STORES: 1.0,
+    Loop.WORKLOADS: 30.0,
+}
+_WAKES: Final = {
+    TIER_BUDGETS: (Loop.CAPACITY, Loop.PLANS),
+    KV_POOLS: (Loop.STORES, Loop.CAPACITY, Loop.PLANS, Loop.FAILOVER),
+    PD_GROUPS: (Loop.FAILOVER, Loop.PLANS, Loop.WORKLOADS),
+    SUPERNODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY),
+    KV_NODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY),
+    ENGINE_SLOTS: (Loop.FAILOVER, Loop.PLANS),
+    REMAPS: (Loop.FAILOVER,),
+    PODS: (Loop.FAILOVER, Loop.CAPACITY),
+    NODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY),
+    ENDPOINT_SLICES: (Loop.STORES,),
+}
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a leadership is given and does not own."""
+
+    rest: Rest
+    session: aiohttp.ClientSession
+    lease: LeaseHold
+    fleet: Fleet
+    facts: Facts
+    recorder: EventRecorder
+    metrics: OperatorMetrics
+    keepers: KeeperTemplate
+    namespace: str
+    mode_cap: Mode
+    faults: FaultPoints
+
+
+class Leading:
+    """The state of one leadership; made anew for each."""
+
+    def __init__(self, given: Surroundings) -> None:
+        self._given = given
+        self._since = time.monotonic()
+        self._epoch_since = self._since
+        self.watching = Watching(given.rest, given.facts.store, given.namespace)
+        self._stepping: asyncio.Lock = asyncio.Lock()
+        self._reconciler: Reconciler | None = None
+
+    def wake(self, *loops: Loop) -> None:
+        """Run these loops soon; before planning begins this is a no-op."""
+        if self._reconciler is not None:
+            self._reconciler.wake(*loops)
+
+    def agent_changed(self, _node: str) -> None:
+        """An agent reported something new."""
+        self.wake(Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY)
+
+    async def step_up(self, seen: int) -> None:
+        """Make our epoch higher than `seen`, in the Lease first, then towards the agents."""
+        async with self._stepping:
+            epoch = await self._given.lease.step_up(seen)
+            self._given.fleet.set_leader(epoch)
+            self._given.metrics.operator_epoch.set(epoch)
+        self.wake(*Loop)
+
+    async def run(self) -> None:
+        """Lead until cancelled."""
+        given = self._given
+        given.metrics.is_leader.set(1)
+        unsubscribe = given.facts.store.subscribe(self._fact_changed)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.watching.run(), name="watching")
+                await self.watching.synced()
+                await self.step_up(given.facts.highest_epoch())
+                _log.info("leading", epoch=given.lease.epoch)
+                await self._plan()
+        finally:
+            unsubscribe()
+            given.fleet.set_leader(None)
+            given.metrics.is_leader.set(0)
+
+    async def _plan(self) -> None:
+        given = self._given
+        marks = Marks()
+        routes = RouteWriter(
+            given.rest,
+            self._outputs(),
+            first_revision=(given.lease.epoch << SEQUENCE_BITS) + 1,
+            on_ack=lambda: self.wake(Loop.FAILOVER),
+        )
+        stores = StorePoller(
+            given.session, given.facts.endpoint, lambda: self.wake(Loop.CAPACITY, Loop.PLANS)
+        )
+        workloads = Workloads(given.rest, lambda: self.wake(Loop.FAILOVER))
+        gatherer = Gatherer(
+            given.facts,
+            given.fleet.views,
+            stores,
+            routes,
+            marks,
+            workloads,
+            mode_cap=given.mode_cap,
+            leadership=self._leadership,
+        )
+        executor = Executor(
+            given.rest,
+            given.facts,
+            given.keepers,
+            leads=given.lease.holds,
+            operator_epoch=lambda: given.lease.epoch,
+            faults=given.faults,
+        )
+        steps = Steps(
+            gatherer=gatherer,
+            executor=executor,
+            fleet=given.fleet,
+            routes=routes,
+            stores=stores,
+            workload_selectors=workloads,
+            facts=given.facts,
+            marks=marks,
+            recorder=given.recorder,
+            metrics=given.metrics,
+            figures=Figures(given.metrics),
+            wake=self.wake,
+        )
+        self._reconciler = Reconciler(
+            {
+                Loop.FAILOVER: steps.plan_failover,
+                Loop.PLANS: steps.plan_nodes,
+                Loop.CAPACITY: steps.plan_capacity,
+                Loop.STORES: steps.poll_stores,
+                Loop.WORKLOADS: steps.look_at_workloads,
+            },
+            _RESYNC_SECONDS,
+            given.metrics,
+        )
+        try:
+            await self._reconciler.run()
+        finally:
+            self._reconciler = None
+            await routes.close()
+
+    def _outputs(self) -> dict[str, RouterOutput]:
+        reader = GatewayReader(self._given.rest, self._given.session)
+        return {
+            "HTTPRoute": HTTPRouteOutput(reader),
+            "EndpointSlice": EndpointSliceOutput(),
+            "PodLabel": PodLabelOutput(),
+        }
+
+    def _fact_changed(self, key: Key) -> None:
+        self.wake(*_WAKES.get(key.resource, tuple(Loop)))
+
+    def _leadership(self) -> Leadership:
+        epoch = self._given.lease.epoch
+        used = [sequence_of(number) for number in self._slot_epochs() if number >> SEQUENCE_BITS == epoch]
+        return Leadership(
+            operator_epoch=epoch,
+            since=self._since,
+            api_back_since=self._since,
+            next_sequence=max(used, default=0) + 1,
+        )
+
+    def _slot_epochs(self) -> list[int]:
+        facts = self._given.facts
+        return [
+            *(slot.spec.epoch for slot in facts.slots().values()),
+            *(remap.spec.epoch for remap in facts.remaps().values()),
+        ]

@@ -1,0 +1,136 @@
+"""The planning steps: gather, plan, execute. Each is a few hops from what is known to what is written."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from kvpool.api.common import Mode
+from kvpool.cluster.recorder import EventRecorder, Severity
+from kvpool.control import clock
+from kvpool.control.event_target import event_target
+from kvpool.control.execute import Executor
+from kvpool.control.facts import Facts
+from kvpool.control.figures import Figures
+from kvpool.control.gather import Gatherer
+from kvpool.control.marks import Marks
+from kvpool.control.metrics import OperatorMetrics
+from kvpool.control.reconciler import Loop
+from kvpool.control.route_writer import RouteWriter
+from kvpool.control.store_poller import POLL_SECONDS, StorePoller
+from kvpool.control.workloads import Workloads
+from kvpool.fleet.fleet import Fleet
+from kvpool.model import decisions as d
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.capacity import capacity_plan
+from kvpool.plan.failover import failover_plan
+from kvpool.plan.node_plan import node_plan
+from kvpool.plan.weights import weights
+
+_log = structlog.get_logger()
+WORKLOAD_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One method for each loop; each returns when it wants to run again by time alone."""
+
+    gatherer: Gatherer
+    executor: Executor
+    fleet: Fleet
+    routes: RouteWriter
+    stores: StorePoller
+    workload_selectors: Workloads
+    facts: Facts
+    marks: Marks
+    recorder: EventRecorder
+    metrics: OperatorMetrics
+    figures: Figures
+    wake: Callable[..., None]
+
+    async def plan_failover(self) -> float | None:
+        """Weights first and without waiting, then the next deciding write of every move."""
+        snapshot, now = self.gatherer.snapshot(), clock.now()
+        self._publish(snapshot, now)
+        plan = failover_plan(snapshot, now)
+        self.marks.add(plan.marks)
+        self.marks.keep_only(key for key, remap in snapshot.remaps.items() if not remap.status.phase.is_final)
+        wrote = await self._carry_out(plan)
+        self.figures.failover(snapshot, plan)
+        if wrote or plan.marks:
+            self.wake(Loop.FAILOVER, Loop.PLANS)
+        return plan.requeue_at
+
+    async def plan_capacity(self) -> float | None:
+        """Admission, units, keepers and every status of the capacity chain."""
+        snapshot = self.gatherer.snapshot()
+        plan = capacity_plan(snapshot, clock.now())
+        wrote = await self._carry_out(plan)
+        self.figures.capacity(snapshot, plan)
+        if wrote:
+            self.wake(Loop.CAPACITY, Loop.PLANS)
+        return plan.requeue_at
+
+    async def plan_nodes(self) -> float | None:
+        """Hand every node's whole plan to the fleet, which sends what changed."""
+        snapshot = self.gatherer.snapshot()
+        for name in snapshot.kvnodes:
+            plan = node_plan(snapshot, name)
+            self.fleet.set_lease_terms(
+                name, plan.lease.duration_seconds, plan.lease.max_skew_seconds, strict=plan.lease.strict
+            )
+            self.fleet.set_plan(name, plan)
+        for name in self.fleet.views():
+            if name not in snapshot.kvnodes and name not in snapshot.nodes:
+                self.fleet.forget(name)
+        self.figures.fleet(snapshot)
+        return None
+
+    async def poll_stores(self) -> float | None:
+        """Ask every pool's store how it is."""
+        await self.stores.poll(self.facts.pools().values())
+        return time.monotonic() + POLL_SECONDS
+
+    async def look_at_workloads(self) -> float | None:
+        """Look up the selectors of the workloads that groups name."""
+        await self.workload_selectors.look(self.facts.groups().values())
+        return time.monotonic() + WORKLOAD_SECONDS
+
+    def _publish(self, snapshot: Snapshot, now: clock.Instant) -> None:
+        acting = {key: group for key, group in snapshot.groups.items() if acts(snapshot, group.spec.mode)}
+        pods = {pod.uid: pod for pod in snapshot.pods.values()}
+        wanted = [
+            weights(snapshot, key, role, now)
+            for key, group in acting.items()
+            for role in sorted({output.role for output in group.spec.routing.outputs})
+        ]
+        self.routes.keep_only(snapshot.groups)
+        self.routes.publish(acting, wanted, pods)
+
+    async def _carry_out(self, plan: d.Plan) -> bool:
+        """Write, then tell: events follow the writes they speak of. True when anything was written."""
+        outcomes = await self.executor.run(plan.actions)
+        for outcome in outcomes:
+            result = "done" if outcome.done else "failed" if outcome.error else "moved"
+            self.metrics.actions.labels(type(outcome.action).__name__, result).inc()
+            if not outcome.done:
+                _log.info("not written", action=type(outcome.action).__name__, detail=outcome.detail)
+        failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+        if failed is not None:
+            raise failed
+        self._announce(plan.events)
+        return any(outcome.wrote or not outcome.done for outcome in outcomes)
+
+    def _announce(self, events: Iterable[d.Announce]) -> None:
+        for event in events:
+            target = event_target(self.facts, event.kind, event.key)
+            if target is None:
+                continue
+            severity, reason = Severity(event.event_type), event.reason
+            self.recorder.record(target, severity, reason.code, reason.message, action=reason.code)
+
+
+def acts(snapshot: Snapshot, mode: Mode) -> bool:
+    """Whether a group's weights go out: its mode, under the cap, is Enforce. A pause keeps them flowing."""
+    return mode.capped(snapshot.mode_cap) is Mode.ENFORCE

@@ -1,0 +1,105 @@
+"""Feeds the fact store: list-watches for machines' kinds, kopf for people's, and a comparing resync."""
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import kopf
+import structlog
+
+from kvpool.cluster.backoff import jittered
+from kvpool.cluster.errors import ApiError
+from kvpool.cluster.listwatch import ListWatch
+from kvpool.cluster.reads import Selection, pages
+from kvpool.cluster.resources import (
+    CONFIG_MAPS,
+    ENDPOINT_SLICES,
+    ENGINE_SLOTS,
+    KV_NODES,
+    NODES,
+    PODS,
+    REMAPS,
+    Resource,
+)
+from kvpool.cluster.rest import Rest
+from kvpool.cluster.store import EventType, FactStore, Identity
+from kvpool.control.facts import PAUSE_CONFIG_MAP
+from kvpool.control.people_watch import PEOPLES, people_registry, people_settings
+
+RESYNC_SECONDS: Final = 60.0
+SILENCE_LIMIT_SECONDS: Final = 180.0
+MACHINES: Final[tuple[Resource, ...]] = (KV_NODES, ENGINE_SLOTS, REMAPS, PODS, NODES, ENDPOINT_SLICES)
+_log = structlog.get_logger()
+
+
+class Watching:
+    """All watches of one leadership."""
+
+    def __init__(self, rest: Rest, store: FactStore, namespace: str) -> None:
+        self._rest = rest
+        self._store = store
+        backoff = jittered(random.random)
+        self._watches = [ListWatch(rest, resource, store, backoff=backoff) for resource in MACHINES]
+        pause = Selection(namespace=namespace, field_selector=f"metadata.name={PAUSE_CONFIG_MAP}")
+        self._watches.append(ListWatch(rest, CONFIG_MAPS, store, backoff=backoff, selection=pause))
+        self._people_ready = asyncio.Event()
+        self._people_listed = time.monotonic()
+
+    async def run(self) -> None:
+        """Watch until cancelled; raises when kopf ends: a leader that is blind to people must not go on."""
+        async with asyncio.TaskGroup() as group:
+            for watch in self._watches:
+                group.create_task(watch.run(), name=f"watch {watch.resource}")
+            group.create_task(self._resync_people(), name="resync people's kinds")
+            group.create_task(self._kopf(), name="kopf")
+
+    async def synced(self) -> None:
+        """Return once every resource was listed completely."""
+        await asyncio.gather(*(watch.synced.wait() for watch in self._watches), self._people_ready.wait())
+
+    def ages_seconds(self) -> Mapping[str, float]:
+        """Seconds since the API server last said anything, by resource."""
+        now = time.monotonic()
+        ages = {watch.resource.plural: now - watch.last_event_monotonic for watch in self._watches}
+        return {**ages, "people": now - self._people_listed}
+
+    def silent(self) -> list[str]:
+        """What is wrong, for the liveness probe: watches that have heard nothing for too long."""
+        return [
+            f"watch of {resource} silent for {age:.0f} s"
+            for resource, age in self.ages_seconds().items()
+            if age > SILENCE_LIMIT_SECONDS
+        ]
+
+    async def _kopf(self) -> None:
+        await kopf.operator(
+            registry=people_registry(self._rest, self._store),
+            settings=people_settings(),
+            clusterwide=True,
+            standalone=True,
+        )
+        raise RuntimeError("the watch of people's kinds ended")
+
+    async def _resync_people(self) -> None:
+        """List people's kinds at the start and then at intervals: a watch never tells what it missed."""
+        while True:
+            with suppress(ApiError):
+                for resource in PEOPLES:
+                    await self._list(resource)
+                self._people_listed = time.monotonic()
+                self._people_ready.set()
+            await asyncio.sleep(RESYNC_SECONDS if self._people_ready.is_set() else 1.0)
+
+    async def _list(self, resource: Resource) -> None:
+        listed: list[Identity] = []
+        version = ""
+        async for page in pages(self._rest, resource):
+            version = page.resource_version
+            for obj in page.items:
+                metadata = obj["metadata"]
+                listed.append(Identity(metadata.get("namespace"), metadata["name"], metadata["uid"]))
+                self._store.observe(resource, EventType.MODIFIED, obj)
+        self._store.prune(resource, listed, version, None)
