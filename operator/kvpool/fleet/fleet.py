@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
 
+import grpc
+from grpc import aio
+
+from kvpool.fleet import ca_store
+from kvpool.fleet.access import ClusterAccess
+from kvpool.fleet.enrolment import Enrolment
 from kvpool.fleet.metrics import FleetMetrics
+from kvpool.fleet.server import AgentService, EnrolmentService
+from kvpool.fleet.sessions import FleetCallbacks, Sessions
 from kvpool.fleet.settings import FleetSettings
+from kvpool.fleet.tls import ServerIdentity
 from kvpool.model.nodeplan import NodePlanData
 from kvpool.model.observations import AgentView
+from kvpool.wire import keepalive
+from kvpool.wire.v1alpha1 import agent_pb2_grpc as rpc
 
+STOP_SECONDS: Final = 2.0
+_MOST_STREAMS: Final = 16_384
+_MOST_ENROLMENTS: Final = 256
 
-@dataclass(frozen=True, slots=True)
-class FleetCallbacks:
-    """Called inside the event loop; they enqueue and return, and must not raise."""
-
-    on_change: Callable[[str], None]
-    """What is known of this node changed (not called for a mere renewal)."""
-    on_higher_epoch: Callable[[int], None]
-    """An agent accepted this operator epoch, above ours: step up beyond it (`set_leader`) before acting.
-    Until then that agent gets neither plans nor grants."""
+_log = logging.getLogger(__name__)
 
 
 class Fleet:
@@ -35,42 +44,94 @@ class Fleet:
         access: ClusterAccess,
         callbacks: FleetCallbacks,
         metrics: FleetMetrics,
-    ) -> None: ...
+    ) -> None:
+        self._settings = settings
+        self._access = access
+        self._metrics = metrics
+        self._sessions = Sessions(settings.default_lease, callbacks, metrics)
+        self._servers: tuple[aio.Server, ...] = ()
+        self._agent_port = self._enrolment_port = 0
 
     async def start(self) -> None:
-        """Make or load the authority and listen. Raises ApiError, AuthorityError or OSError."""
+        """Make or load the authority and listen. Raises AuthorityError, UnavailableError or OSError."""
+        settings = self._settings
+        authority = await ca_store.load_or_create(self._access, settings.ca_secret, _wall())
+        await ca_store.publish(self._access, settings.ca_config_map, authority)
+        identity = ServerIdentity(authority, settings.server_names, _wall)
+        enrolment = Enrolment(self._access, authority, settings.enrolment, time.monotonic, _wall)
+
+        enrolling = aio.server(
+            options=keepalive.enrolment_server_options(), maximum_concurrent_rpcs=_MOST_ENROLMENTS
+        )
+        rpc.add_EnrolmentServiceServicer_to_server(EnrolmentService(enrolment, self._metrics), enrolling)
+        streaming = aio.server(
+            options=keepalive.agent_server_options(), maximum_concurrent_rpcs=_MOST_STREAMS
+        )
+        rpc.add_AgentServiceServicer_to_server(
+            AgentService(self._sessions, self._metrics, time.monotonic), streaming
+        )
+        self._enrolment_port = self._listen(
+            enrolling, settings.enrolment_port, identity.enrolment_credentials()
+        )
+        self._agent_port = self._listen(streaming, settings.agent_port, identity.agent_credentials())
+        self._servers = (enrolling, streaming)
+        for server in self._servers:
+            await server.start()
+        _log.info("agents: port %d, enrolment: port %d", self._agent_port, self._enrolment_port)
 
     async def stop(self) -> None:
         """End all streams and stop listening, within a few seconds."""
+        self._sessions.stand_by("")
+        for server in self._servers:
+            await server.stop(STOP_SECONDS)
+        self._servers = ()
 
     @property
     def agent_port(self) -> int:
-        """The bound port for agent streams."""
+        """The bound port for agent streams; 0 before `start`."""
+        return self._agent_port
 
     @property
     def enrolment_port(self) -> int:
-        """The bound port for enrolment."""
+        """The bound port for enrolment; 0 before `start`."""
+        return self._enrolment_port
 
     def set_leader(self, operator_epoch: int | None, leader: str = "") -> None:
-        """Lead under this epoch, step up to a higher one, or (None) stop; `leader` is told to agents then.
+        """Lead under this epoch, step up to a higher one, or (None) stand by; agents are then told `leader`.
 
-        Stopping forgets all views, plans and lease terms: they belong to one leadership.
+        Standing by forgets all views and plans: they belong to one leadership. Raises ValueError for an
+        epoch below the present one.
         """
+        if operator_epoch is None:
+            self._sessions.stand_by(leader)
+        else:
+            self._sessions.lead(operator_epoch)
 
     def views(self) -> Mapping[str, AgentView]:
         """All nodes whose agent said Hello to this leader, connected or not; a copy that never changes."""
+        return self._sessions.views()
 
     def set_plan(self, node: str, plan: NodePlanData) -> int:
-        """Make this the newest plan of the node; returns its revision. The same content keeps its revision."""
+        """Make this the newest plan of the node, its lease terms included; returns its revision.
 
-    def plan_revision(self, node: str) -> int:
-        """Revision of the node's newest plan, to compare with AgentView.applied_revision; 0 for none.
-
-        A Hello that names a higher applied revision raises it.
+        The same content keeps its revision. Raises ValueError while not leading.
         """
-
-    def set_lease_terms(self, node: str, duration_seconds: float, max_skew_seconds: float, strict: bool) -> None:
-        """Grant under these terms from the next Renew on."""
+        return self._sessions.set_plan(node, plan)
 
     def forget(self, node: str) -> None:
         """Drop everything known of a node that is no longer one of the cluster; ends its stream."""
+        self._sessions.forget(node)
+
+    def _listen(self, server: aio.Server, port: int, credentials: grpc.ServerCredentials) -> int:
+        address = f"{self._settings.listen_address}:{port}"
+        try:
+            bound = server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address}: {error}") from error
+        if bound == 0:
+            raise OSError(f"cannot listen on {address}")
+        return bound
+
+
+def _wall() -> datetime:
+    return datetime.now(UTC)

@@ -4,18 +4,11 @@ from dataclasses import dataclass
 
 from kvpool.api.labels import AGENT_AUDIENCE
 from kvpool.model.ids import ObjectKey
+from kvpool.model.nodeplan import LeaseTerms
 
 DEFAULT_AGENT_PORT = 8443
 DEFAULT_ENROLMENT_PORT = 8444
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseTerms:
-    """What a node is granted: for how long, how far clocks may run apart, and whether it stops in any case."""
-
-    duration_seconds: float = 10.0
-    max_skew_seconds: float = 1.0
-    strict: bool = False
+DEFAULT_LEASE = LeaseTerms(duration_seconds=10.0, max_skew_seconds=1.0, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +26,7 @@ class EnrolmentRules:
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """Where to listen, under which names, and the defaults for nodes without a Supernode.
+    """Where to listen, under which names, and where the authority is kept.
 
     `server_names` are DNS names and addresses of the server certificate. Port 0 takes any free port.
     """
@@ -44,6 +37,7 @@ class FleetSettings:
     listen_address: str = "[::]"
     agent_port: int = DEFAULT_AGENT_PORT
     enrolment_port: int = DEFAULT_ENROLMENT_PORT
-    default_lease: LeaseTerms = LeaseTerms()
+    default_lease: LeaseTerms = DEFAULT_LEASE
+    """Of nodes that have no plan yet."""
     ca_secret: str = "kvpool-ca"  # noqa: S105 - the name of a Secret, not a secret
     ca_config_map: str = "kvpool-ca"

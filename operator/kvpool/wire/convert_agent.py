@@ -1,0 +1,186 @@
+"""What an agent says on its stream, between wire and model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kvpool.model.observations import EvidenceView, PeerWord
+from kvpool.wire import convert_bounds as read
+from kvpool.wire.convert_report import (
+    ReportData,
+    evidence_from_wire,
+    evidence_to_wire,
+    report_from_wire,
+    report_to_wire,
+)
+from kvpool.wire.v1alpha1 import agent_pb2 as pb
+
+MAX_OPERATOR_EPOCH = 2**43 - 2
+"""Slot epochs are `operator epoch * 2**20 + sequence` and have to stay below 2**63. One agent that names a
+larger epoch must not drive the operator's own beyond what the API can store."""
+
+_LEASE_LOST: Mapping[int, bool | None] = {
+    pb.PEER_LEASE_UNSPECIFIED: None,
+    pb.PEER_LEASE_HELD: False,
+    pb.PEER_LEASE_LOST: True,
+}
+_PEER_LEASES: Mapping[bool | None, pb.PeerLease.ValueType] = {
+    None: pb.PEER_LEASE_UNSPECIFIED,
+    False: pb.PEER_LEASE_HELD,
+    True: pb.PEER_LEASE_LOST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HelloData:
+    """Who the agent is and all it holds."""
+
+    node_name: str
+    boot_id: str
+    incarnation: int
+    agent_version: str
+    highest_operator_epoch: int
+    report: ReportData
+    peer_address: str
+    pod_uid: str
+    name: ClassVar[str] = "hello"
+
+
+@dataclass(frozen=True, slots=True)
+class RenewData:
+    """Asks for a Grant, with the agent's words on its peers."""
+
+    seq: int
+    roster_revision: int
+    words: tuple[PeerWord, ...] = ()
+    name: ClassVar[str] = "renew"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceData:
+    """A finding about a device, sent at once."""
+
+    device: str
+    uuid: str
+    evidence: EvidenceView
+    name: ClassVar[str] = "evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingData:
+    """The agent goes down on purpose."""
+
+    for_seconds: float
+    name: ClassVar[str] = "leaving"
+
+
+AgentMessage = HelloData | RenewData | ReportData | EvidenceData | LeavingData
+
+
+def agent_message_from_wire(message: pb.ConnectRequest, now: float) -> AgentMessage:
+    """Read a message that arrived at `now` (monotonic seconds). Raises MalformedError."""
+    match message.WhichOneof("message"):
+        case "hello":
+            return _hello(message.hello, now)
+        case "renew":
+            return _renew(message.renew, now)
+        case "report":
+            return report_from_wire(message.report, now)
+        case "evidence":
+            return _evidence(message.evidence, now)
+        case "leaving":
+            return LeavingData(message.leaving.for_ms / 1000)
+        case _:
+            raise read.MalformedError("message", "is empty, or of a kind this operator does not know")
+
+
+def agent_message_to_wire(message: AgentMessage, now: float) -> pb.ConnectRequest:
+    """Write a message that is sent at `now`."""
+    match message:
+        case HelloData():
+            return pb.ConnectRequest(hello=_hello_message(message, now))
+        case RenewData():
+            return pb.ConnectRequest(renew=_renew_message(message, now))
+        case ReportData():
+            return pb.ConnectRequest(report=report_to_wire(message, now))
+        case EvidenceData():
+            found = evidence_to_wire(message.device, message.uuid, message.evidence, now)
+            return pb.ConnectRequest(evidence=found)
+        case LeavingData():
+            return pb.ConnectRequest(leaving=pb.Leaving(for_ms=round(message.for_seconds * 1000)))
+
+
+def _hello(message: pb.Hello, now: float) -> HelloData:
+    return HelloData(
+        node_name=read.identifier("hello.node_name", message.node_name, required=True),
+        boot_id=read.identifier("hello.boot_id", message.boot_id, read.MAX_UID, required=True),
+        incarnation=read.count("hello.incarnation", message.incarnation),
+        agent_version=read.identifier("hello.agent_version", message.agent_version, 64),
+        highest_operator_epoch=read.count(
+            "hello.highest_operator_epoch", message.highest_operator_epoch, MAX_OPERATOR_EPOCH
+        ),
+        report=report_from_wire(message.report, now),
+        peer_address=read.identifier("hello.peer_address", message.peer_address),
+        pod_uid=read.identifier("hello.pod_uid", message.pod_uid, read.MAX_UID),
+    )
+
+
+def _hello_message(hello: HelloData, now: float) -> pb.Hello:
+    return pb.Hello(
+        node_name=hello.node_name,
+        boot_id=hello.boot_id,
+        incarnation=hello.incarnation,
+        agent_version=hello.agent_version,
+        highest_operator_epoch=hello.highest_operator_epoch,
+        report=report_to_wire(hello.report, now),
+        peer_address=hello.peer_address,
+        pod_uid=hello.pod_uid,
+    )
+
+
+def _renew(message: pb.Renew, now: float) -> RenewData:
+    reachability = read.items("renew.reachability", message.reachability, read.MAX_MEMBERS)
+    words = tuple(_word(f"renew.reachability[{i}]", m, now) for i, m in enumerate(reachability))
+    read.distinct("renew.reachability", words, lambda peer: peer.peer)
+    return RenewData(
+        seq=read.count("renew.seq", message.seq),
+        roster_revision=read.count("renew.roster_revision", message.roster_revision),
+        words=words,
+    )
+
+
+def _renew_message(renew: RenewData, now: float) -> pb.Renew:
+    return pb.Renew(
+        seq=renew.seq,
+        roster_revision=renew.roster_revision,
+        reachability=[
+            pb.PeerReachability(
+                node_name=word.peer,
+                reached=word.reached,
+                age_ms=read.age_ms(now, word.at),
+                lease=_PEER_LEASES[word.lease_lost],
+            )
+            for word in renew.words
+        ],
+    )
+
+
+def _word(path: str, message: pb.PeerReachability, now: float) -> PeerWord:
+    if message.lease not in _LEASE_LOST:
+        raise read.MalformedError(f"{path}.lease", f"{message.lease} is not a peer's lease")
+    return PeerWord(
+        peer=read.identifier(f"{path}.node_name", message.node_name, required=True),
+        reached=message.reached,
+        at=read.moment(now, message.age_ms),
+        lease_lost=_LEASE_LOST[message.lease],
+    )
+
+
+def _evidence(message: pb.Evidence, now: float) -> EvidenceData:
+    return EvidenceData(
+        device=read.identifier("evidence.device", message.device, 128, required=True),
+        uuid=read.identifier("evidence.uuid", message.uuid, 128),
+        evidence=evidence_from_wire("evidence", message, now),
+    )

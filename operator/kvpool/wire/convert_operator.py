@@ -1,0 +1,130 @@
+"""What the operator says on a stream, between wire and model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kvpool.model.nodeplan import LeaseTerms, NodePlanData, RosterMember
+from kvpool.wire import convert_bounds as read
+from kvpool.wire.convert_plan import plan_from_wire, plan_to_wire, roster_from_wire, roster_to_wire
+from kvpool.wire.v1alpha1 import agent_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class WelcomeData:
+    """The stream is accepted under this epoch and these terms; sent again when either changes.
+
+    `roster_revision` 0 means that the operator has no roster to tell yet.
+    """
+
+    operator_epoch: int
+    lease: LeaseTerms
+    roster: tuple[RosterMember, ...] = ()
+    roster_revision: int = 0
+    name: ClassVar[str] = "welcome"
+
+
+@dataclass(frozen=True, slots=True)
+class GrantData:
+    """Extends the lease from the sending of Renew `seq` on."""
+
+    seq: int
+    ttl_seconds: float
+    operator_epoch: int
+    name: ClassVar[str] = "grant"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanData:
+    """A plan with its numbers. `operator_epoch` is that of the sender, not below that of the plan."""
+
+    operator_epoch: int
+    revision: int
+    roster_revision: int
+    plan: NodePlanData
+    name: ClassVar[str] = "node_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class NotLeaderData:
+    """This replica does not lead; `leader` is the identity of the one that does, empty when unknown."""
+
+    leader: str
+    name: ClassVar[str] = "not_leader"
+
+
+OperatorMessage = WelcomeData | GrantData | PlanData | NotLeaderData
+
+
+def operator_message_to_wire(message: OperatorMessage) -> pb.ConnectResponse:
+    """Write a message to an agent."""
+    match message:
+        case WelcomeData():
+            return pb.ConnectResponse(welcome=_welcome_message(message))
+        case GrantData(seq, ttl_seconds, operator_epoch):
+            ttl_ms = _milliseconds(ttl_seconds)
+            return pb.ConnectResponse(grant=pb.Grant(seq=seq, ttl_ms=ttl_ms, operator_epoch=operator_epoch))
+        case PlanData(operator_epoch, revision, roster_revision, plan):
+            node_plan = plan_to_wire(plan, operator_epoch, revision, roster_revision)
+            return pb.ConnectResponse(node_plan=node_plan)
+        case NotLeaderData(leader):
+            return pb.ConnectResponse(not_leader=pb.NotLeader(leader=leader))
+
+
+def operator_message_from_wire(
+    message: pb.ConnectResponse, node: str, lease: LeaseTerms | None
+) -> OperatorMessage:
+    """Read a message to the agent of `node`; `lease` are the terms of the last Welcome.
+
+    Raises MalformedError, also for a plan before the first Welcome.
+    """
+    match message.WhichOneof("message"):
+        case "welcome":
+            return _welcome(message.welcome)
+        case "grant":
+            return GrantData(
+                seq=read.count("grant.seq", message.grant.seq),
+                ttl_seconds=message.grant.ttl_ms / 1000,
+                operator_epoch=read.count("grant.operator_epoch", message.grant.operator_epoch),
+            )
+        case "node_plan":
+            if lease is None:
+                raise read.MalformedError("node_plan", "came before the first Welcome")
+            return _plan(message.node_plan, node, lease)
+        case "not_leader":
+            return NotLeaderData(read.identifier("not_leader.leader", message.not_leader.leader))
+        case _:
+            raise read.MalformedError("message", "is empty, or of a kind this agent does not know")
+
+
+def _welcome(message: pb.Welcome) -> WelcomeData:
+    return WelcomeData(
+        operator_epoch=read.count("welcome.operator_epoch", message.operator_epoch),
+        lease=LeaseTerms(message.ttl_ms / 1000, message.max_skew_ms / 1000, message.strict),
+        roster=roster_from_wire("welcome.roster", message.roster),
+        roster_revision=read.count("welcome.roster.revision", message.roster.revision),
+    )
+
+
+def _welcome_message(welcome: WelcomeData) -> pb.Welcome:
+    return pb.Welcome(
+        operator_epoch=welcome.operator_epoch,
+        ttl_ms=_milliseconds(welcome.lease.duration_seconds),
+        max_skew_ms=_milliseconds(welcome.lease.max_skew_seconds),
+        strict=welcome.lease.strict,
+        roster=roster_to_wire(welcome.roster, welcome.roster_revision),
+    )
+
+
+def _plan(message: pb.NodePlan, node: str, lease: LeaseTerms) -> PlanData:
+    return PlanData(
+        operator_epoch=message.operator_epoch,
+        revision=read.count("node_plan.revision", message.revision),
+        roster_revision=read.count("node_plan.roster.revision", message.roster.revision),
+        plan=plan_from_wire(message, node, lease),
+    )
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
