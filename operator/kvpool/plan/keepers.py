@@ -1,0 +1,112 @@
+"""Which keeper pods are to be made, which are to go, and when a unit needs a new generation.
+
+One keeper holds one generation of one unit. A new one is made only when no other keeper of the unit is left
+on the node: the memory of both would not fit.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from kvpool.api.kvnode import UnitPhase, UnitSpec
+from kvpool.model.decisions import CreateKeeper, DeleteKeeper, KeeperSpec, Reason
+from kvpool.model.ids import ObjectKey
+from kvpool.model.observations import PodFact
+from kvpool.plan.demand import Demand, belongs_to
+from kvpool.plan.grounds import Ground
+from kvpool.plan.keeper_names import (
+    generation_kept,
+    is_keeper,
+    keeper_bytes,
+    keeper_name,
+    keeper_node,
+    keeps,
+)
+from kvpool.plan.scene import Scene
+
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+def keepers_of(scene: Scene, node: str, unit: UnitSpec) -> tuple[PodFact, ...]:
+    """Return the keeper pods of any generation of a unit on a node, in name order."""
+    return tuple(pod for pod in _keepers_on(scene, node) if keeps(pod, unit, node))
+
+
+def _keepers_on(scene: Scene, node: str) -> tuple[PodFact, ...]:
+    found = [pod for pod in scene.snapshot.pods.values() if is_keeper(pod) and keeper_node(pod) == node]
+    return tuple(sorted(found, key=lambda pod: pod.key))
+
+
+def must_be_made_anew(scene: Scene, ground: Ground, unit: UnitSpec) -> Reason | None:
+    """Say why a unit needs a new generation; silence is never a reason."""
+    view = ground.view(unit.name)
+    if view is None or view.generation != unit.generation:
+        return None
+    if view.phase is UnitPhase.LOST:
+        return Reason("UnitLost", f"unit {unit.name} was lost ({view.message or 'its node booted anew'})")
+    pods = keepers_of(scene, ground.name, unit)
+    dead = [pod for pod in pods if generation_kept(pod) == unit.generation and pod.phase in _OVER]
+    if dead and view.phase is not UnitPhase.BOUND:
+        return Reason("KeeperDied", f"keeper {dead[0].key} of unit {unit.name} ended ({dead[0].phase})")
+    return None
+
+
+def plan_keepers(scene: Scene, changing: frozenset[str]) -> tuple[CreateKeeper | DeleteKeeper, ...]:
+    """Decide keepers of every node whose units are not being changed in this very step."""
+    if scene.cluster_hold is not None:
+        return ()
+    demands = {str(demand.key): demand for demand in scene.demands}
+    actions: list[CreateKeeper | DeleteKeeper] = []
+    for ground in scene.grounds.values():
+        if ground.kvnode is None or ground.name in changing:
+            continue
+        pods = _keepers_on(scene, ground.name)
+        actions += _unwanted(ground, pods)
+        for unit in ground.units:
+            demand = demands.get(unit.pool)
+            mine = [pod for pod in pods if keeps(pod, unit, ground.name)]
+            if demand is not None and _is_wanted(scene, ground, unit, demand, mine):
+                actions.append(_create(ground.name, unit, demand))
+    return tuple(actions)
+
+
+def _unwanted(ground: Ground, pods: Iterable[PodFact]) -> Iterator[DeleteKeeper]:
+    """Keepers whose unit left the node's units, or went on to a newer generation."""
+    for pod in pods:
+        unit = next((unit for unit in ground.units if keeps(pod, unit, ground.name)), None)
+        if pod.deleting:
+            continue
+        if unit is None:
+            yield DeleteKeeper(
+                pod.key, pod.uid, Reason("UnitGone", f"{pod.key} keeps no unit of {ground.name}")
+            )
+        elif generation_kept(pod) < unit.generation:
+            text = f"{pod.key} keeps an older generation than {unit.generation} of unit {unit.name}"
+            yield DeleteKeeper(pod.key, pod.uid, Reason("Superseded", text))
+
+
+def _is_wanted(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand, pods: Iterable[PodFact]) -> bool:
+    """Whether a unit without any keeper is to get one."""
+    ruling = scene.rulings.of(ground.name, unit.tier)
+    if not demand.standing.may_act or (ruling is not None and not ruling.standing.may_act):
+        return False
+    if unit.release != "None" or not belongs_to(unit, demand.pool) or any(pods):
+        return False
+    if ground.agent is None or ground.fact is None or not ground.fact.ready:
+        return False
+    view = ground.view(unit.name)
+    held_already = view is not None and view.generation == unit.generation and view.phase is UnitPhase.BOUND
+    return not held_already
+
+
+def _create(node: str, unit: UnitSpec, demand: Demand) -> CreateKeeper:
+    return CreateKeeper(
+        KeeperSpec(
+            name=keeper_name(unit, node),
+            namespace=demand.key.namespace,
+            node=node,
+            pool=ObjectKey(demand.key.namespace, demand.key.name),
+            pool_uid=demand.pool.metadata.uid,
+            unit=unit,
+            memory_bytes=keeper_bytes(unit.backend, unit.size_bytes),
+        ),
+        Reason("UnitDecided", f"unit {unit.name} generation {unit.generation} on {node} has no keeper"),
+    )

@@ -1,0 +1,55 @@
+"""How far kvpool may go for one object: its own mode, the cluster-wide cap, and pauses."""
+
+from dataclasses import dataclass
+
+from kvpool.api import labels
+from kvpool.api.common import Mode, ObjectMeta
+from kvpool.model.decisions import Reason
+from kvpool.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What may be done for one object, and why not more."""
+
+    asked: Mode
+    mode: Mode
+    """The lower of the object's mode and the cap."""
+    paused: bool
+    hold: Reason | None
+    """Why nothing is done; None when kvpool may act."""
+
+    @property
+    def may_act(self) -> bool:
+        """Whether decisions become actions."""
+        return self.hold is None
+
+    @property
+    def advises(self) -> bool:
+        """Whether what would be done is to be said."""
+        return self.asked is not Mode.OBSERVE
+
+
+def standing_of(what: str, metadata: ObjectMeta, mode: Mode, snapshot: Snapshot) -> Standing:
+    """Return how far kvpool may go for the object called `what` in sentences, such as `pool a/b`."""
+    effective = mode.capped(snapshot.mode_cap)
+    annotated = metadata.annotations.get(labels.PAUSED, "false") != "false"
+    return Standing(
+        mode, effective, snapshot.paused or annotated, _hold(what, mode, effective, snapshot, annotated)
+    )
+
+
+def _hold(what: str, mode: Mode, effective: Mode, snapshot: Snapshot, annotated: bool) -> Reason | None:
+    if snapshot.paused:
+        return Reason("Paused", "the cluster is paused: run `kubectl kvpool resume --all` to go on")
+    if annotated:
+        return Reason("Paused", f"{what} is paused by its annotation {labels.PAUSED}: remove it to go on")
+    if effective is not mode:
+        return Reason(
+            "ModeCapped",
+            f"{what} asks for mode {mode.value}, the cluster-wide cap is {effective.value}: "
+            f"raise the chart's value `mode` to {mode.value}",
+        )
+    if mode is not Mode.ENFORCE:
+        return Reason(f"Mode{mode.value}", f"{what} is in mode {mode.value}: set it to Enforce to act")
+    return None

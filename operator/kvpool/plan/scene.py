@@ -1,0 +1,52 @@
+"""Everything capacity decisions look at, prepared once for one step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kvpool.api.common import Mode
+from kvpool.model.decisions import Reason
+from kvpool.model.instant import Instant
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.budgets import Rulings, rule
+from kvpool.plan.demand import Demand, demands
+from kvpool.plan.figures import Readings, read
+from kvpool.plan.grounds import Ground, survey
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A snapshot seen as capacity: nodes, who rules them, what pools ask, what was reported."""
+
+    snapshot: Snapshot
+    now: Instant
+    grounds: Mapping[str, Ground]
+    rulings: Rulings
+    readings: Readings
+    demands: tuple[Demand, ...]
+    cluster_hold: Reason | None
+    """Why nothing at all is done in the cluster; None when objects may act."""
+
+
+def set_scene(snapshot: Snapshot, now: Instant) -> Scene:
+    """Prepare a snapshot for capacity decisions."""
+    grounds = survey(snapshot, now)
+    return Scene(
+        snapshot,
+        now,
+        grounds,
+        rule(snapshot),
+        read(snapshot, grounds, now),
+        demands(snapshot, grounds),
+        _cluster_hold(snapshot),
+    )
+
+
+def _cluster_hold(snapshot: Snapshot) -> Reason | None:
+    if snapshot.paused:
+        return Reason("Paused", "the cluster is paused: run `kubectl kvpool resume --all` to go on")
+    if snapshot.mode_cap is not Mode.ENFORCE:
+        cap = snapshot.mode_cap.value
+        return Reason(
+            "ModeCapped", f"the cluster-wide mode is {cap}: raise the chart's value `mode` to Enforce"
+        )
+    return None

@@ -1,0 +1,218 @@
+"""From admitted layouts to the units of each node: new ones, resized ones, re-made ones, given-back ones.
+
+A unit that is resized or re-made loses its contents, so one node of a pool's tier is changed at a time and
+the next one waits until it is bound again. New units come all at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kvpool.api.kvnode import UnitPhase, UnitSpec
+from kvpool.api.kvpool import ReclaimPolicy
+from kvpool.model.decisions import Reason, SetUnits
+from kvpool.plan.admission import Admission
+from kvpool.plan.demand import Demand, TierDemand, belongs_to
+from kvpool.plan.figures import UnitReading
+from kvpool.plan.grounds import Ground, Site
+from kvpool.plan.keeper_names import generation_kept
+from kvpool.plan.keepers import keepers_of, must_be_made_anew
+from kvpool.plan.offers import Layout, unit_name
+from kvpool.plan.scene import Scene
+from kvpool.plan.sizes import short_size
+
+NODE_GONE_SECONDS: Final = 60.0
+"""How long a node whose Node object was deleted must be silent before its units are forgotten."""
+
+Changes = dict[tuple[str, str], tuple[UnitSpec | None, Reason]]
+"""Node and unit name to the unit that is to be there (None: taken off), and why."""
+
+
+def plan_units(scene: Scene, admissions: Mapping[str, Admission]) -> tuple[SetUnits, ...]:
+    """Decide each node's units; `admissions` holds the pools that may act, by `namespace/name`."""
+    changes: Changes = {}
+    demands = {str(demand.key): demand for demand in scene.demands}
+    for ground in scene.grounds.values():
+        if ground.fact is None:
+            _forget_gone_node(scene, ground, changes)
+            continue
+        for unit in ground.units:
+            demand = demands.get(unit.pool)
+            mine = demand if demand is not None and belongs_to(unit, demand.pool) else None
+            _keep_up(scene, ground, unit, mine, changes)
+    for key, admission in admissions.items():
+        for tier in demands[key].tiers:
+            layout = admission.layouts.get(tier.tier)
+            if layout is not None:
+                _follow_layout(scene, demands[key], tier, layout, changes)
+    return tuple(_set_units(scene, changes))
+
+
+def _keep_up(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand | None, changes: Changes) -> None:
+    """Follow what became of one decided unit, and of its pool."""
+    at = (ground.name, unit.name)
+    if unit.release != "None":
+        if _is_given_back(ground, unit):
+            changes[at] = (None, Reason("Released", f"unit {unit.name} was given back"))
+        return
+    if demand is None:
+        _reclaim(scene, ground, unit, changes)
+        return
+    if not may_touch(scene, demand, ground.name, unit.tier):
+        return
+    kept = _renewed(unit, demand)
+    why = must_be_made_anew(scene, ground, unit)
+    if why is not None:
+        changes[at] = (kept.model_copy(update={"generation": _next_generation(scene, ground, unit)}), why)
+    elif kept != unit:
+        changes[at] = (kept, Reason("PoolEdited", f"unit {unit.name} follows its pool's policies"))
+
+
+def may_touch(scene: Scene, demand: Demand, node: str, tier: str) -> bool:
+    """Tell whether both the pool and the budget that rules the node's tier may act."""
+    ruling = scene.rulings.of(node, tier)
+    return demand.standing.may_act and (ruling is None or ruling.standing.may_act)
+
+
+def _renewed(unit: UnitSpec, demand: Demand) -> UnitSpec:
+    """The unit with what follows its pool without touching the memory."""
+    pool = demand.pool
+    tier = next((tier for tier in demand.tiers if tier.tier == unit.tier), None)
+    return unit.model_copy(
+        update={
+            "pool_uid": pool.metadata.uid,
+            "reclaim_policy": pool.spec.reclaim_policy,
+            "on_restart": tier.on_restart if tier is not None and tier.declared_bytes else unit.on_restart,
+        }
+    )
+
+
+def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
+    """Whether a fresh report says that the unit's memory is free: released, lost, or unknown to the agent
+    after it applied the plan that asked for the release.
+    """
+    if ground.agent is None or ground.kvnode is None:
+        return False
+    view = ground.view(unit.name)
+    if view is None:
+        return ground.agent.applied_revision >= ground.kvnode.spec.revision
+    return view.phase in (UnitPhase.RELEASED, UnitPhase.LOST)
+
+
+def _reclaim(scene: Scene, ground: Ground, unit: UnitSpec, changes: Changes) -> None:
+    """Give back a deleted pool's unit as its reclaim policy says; the pool's mode is gone with it."""
+    ruling = scene.rulings.of(ground.name, unit.tier)
+    if scene.cluster_hold is not None or (ruling is not None and not ruling.standing.may_act):
+        return
+    view = ground.view(unit.name)
+    if view is not None and view.phase is UnitPhase.LOST:
+        reason = Reason("UnitLost", f"unit {unit.name} was lost, and pool {unit.pool} is gone")
+        changes[ground.name, unit.name] = (None, reason)
+        return
+    if unit.reclaim_policy is ReclaimPolicy.RETAIN:
+        return
+    release = "Drain" if unit.reclaim_policy is ReclaimPolicy.DRAIN else "Now"
+    changes[ground.name, unit.name] = (
+        unit.model_copy(update={"release": release}),
+        Reason(
+            "PoolDeleted",
+            f"pool {unit.pool} is gone, its reclaimPolicy {unit.reclaim_policy.value} gives "
+            f"{short_size(unit.size_bytes)} of {unit.tier} back",
+        ),
+    )
+
+
+def _follow_layout(scene: Scene, demand: Demand, tier: TierDemand, layout: Layout, changes: Changes) -> None:
+    held = {(holding.node, holding.unit.numa_node): holding.unit for holding in tier.held}
+    resized: dict[str, list[tuple[UnitSpec, int]]] = {}
+    for site, size in sorted(layout.items(), key=lambda entry: (entry[0].node, entry[0].numa_node)):
+        unit = held.get((site.node, site.numa_node))
+        if unit is None:
+            if size:
+                made = _new_unit(scene, demand, tier, site, size)
+                changes[site.node, made.name] = (made, _made_reason(made))
+        elif unit.size_bytes != size and may_touch(scene, demand, site.node, tier.tier):
+            resized.setdefault(site.node, []).append((unit, size))
+    if resized and not unsettled(scene, demand, tier):
+        node = min(resized)
+        for unit, size in resized[node]:
+            changes[node, unit.name] = _resized(scene, demand, node, unit, size)
+
+
+def unsettled(scene: Scene, demand: Demand, tier: TierDemand) -> tuple[UnitReading, ...]:
+    """Return units of the tier, on nodes that report, that are not bound as decided."""
+    return tuple(
+        reading
+        for reading in scene.readings.of_pool(demand.key)
+        if reading.unit.tier == tier.tier and not reading.stale and not reading.is_bound
+    )
+
+
+def _new_unit(scene: Scene, demand: Demand, tier: TierDemand, site: Site, size: int) -> UnitSpec:
+    unit = UnitSpec(
+        name=unit_name(demand, tier.tier, site.numa_node),
+        pool=str(demand.key),
+        pool_uid=demand.pool.metadata.uid,
+        tier=tier.tier,
+        size_bytes=size,
+        numa_node=site.numa_node,
+        backend=site.backend,
+        path=site.path,
+        on_restart=tier.on_restart,
+        reclaim_policy=demand.pool.spec.reclaim_policy,
+    )
+    generation = max(1, _next_generation(scene, scene.grounds[site.node], unit) - 1)
+    return unit.model_copy(update={"generation": generation})
+
+
+def _made_reason(unit: UnitSpec) -> Reason:
+    return Reason("Admitted", f"unit {unit.name} of {short_size(unit.size_bytes)} for pool {unit.pool}")
+
+
+def _resized(
+    scene: Scene, demand: Demand, node: str, unit: UnitSpec, size: int
+) -> tuple[UnitSpec | None, Reason]:
+    """A unit made anew in another size; size 0 gives it back with grace."""
+    before = short_size(unit.size_bytes)
+    if size == 0:
+        reason = Reason("Shrunk", f"unit {unit.name} of {before} is no longer wanted")
+        return _renewed(unit, demand).model_copy(update={"release": "Drain"}), reason
+    generation = _next_generation(scene, scene.grounds[node], unit)
+    reason = Reason("Resized", f"unit {unit.name} goes from {before} to {short_size(size)}")
+    return _renewed(unit, demand).model_copy(update={"size_bytes": size, "generation": generation}), reason
+
+
+def _next_generation(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
+    """One above every generation of the unit that is decided, reported or kept by a pod."""
+    view = ground.view(unit.name)
+    kept = [generation_kept(pod) for pod in keepers_of(scene, ground.name, unit)]
+    return 1 + max([unit.generation, view.generation if view is not None else 0, *kept])
+
+
+def _forget_gone_node(scene: Scene, ground: Ground, changes: Changes) -> None:
+    """Take units off a node whose Node object was deleted, once its agent has been silent for long."""
+    agent = scene.snapshot.agents.get(ground.name)
+    leadership = scene.snapshot.leadership
+    heard = max(leadership.since, leadership.api_back_since, agent.reported_at if agent else 0.0)
+    if scene.cluster_hold is not None or scene.now.monotonic_seconds - heard < NODE_GONE_SECONDS:
+        return
+    for unit in ground.units:
+        reason = Reason("NodeGone", f"Node {ground.name} was deleted and its agent has been silent for long")
+        changes[ground.name, unit.name] = (None, reason)
+
+
+def _set_units(scene: Scene, changes: Changes) -> Iterator[SetUnits]:
+    for node in sorted({node for node, _ in changes}):
+        ground = scene.grounds[node]
+        if ground.kvnode is None:
+            continue
+        units = {unit.name: unit for unit in ground.units}
+        reasons = []
+        for (_, name), (unit, reason) in sorted(item for item in changes.items() if item[0][0] == node):
+            reasons.append(reason)
+            if unit is None:
+                units.pop(name, None)
+            else:
+                units[name] = unit
+        decided = tuple(units[name] for name in sorted(units))
+        text = "; ".join(reason.message for reason in reasons)
+        yield SetUnits(node, ground.kvnode.metadata.resource_version, decided, Reason(reasons[0].code, text))
