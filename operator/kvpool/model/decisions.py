@@ -35,6 +35,24 @@ class SetUnits:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateKVNode:
+    """Create the KVNode of a Node that a budget or a Supernode matches."""
+
+    node: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteKVNode:
+    """Delete a KVNode that nothing matches any more and that holds no claims and no units."""
+
+    node: str
+    uid: str
+    resource_version: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class KeeperSpec:
     """The pod that holds one unit; its name carries the generation."""
 
@@ -216,6 +234,8 @@ class Withheld:
 
 Action = (
     SetUnits
+    | CreateKVNode
+    | DeleteKVNode
     | CreateKeeper
     | DeleteKeeper
     | CreateSlot

@@ -75,9 +75,8 @@ def _unwanted(ground: Ground, pods: Iterable[PodFact]) -> Iterator[DeleteKeeper]
         if pod.deleting:
             continue
         if unit is None:
-            yield DeleteKeeper(
-                pod.key, pod.uid, Reason("UnitGone", f"{pod.key} keeps no unit of {ground.name}")
-            )
+            text = f"{pod.key} keeps no unit of {ground.name}"
+            yield DeleteKeeper(pod.key, pod.uid, Reason("UnitGone", text))
         elif generation_kept(pod) < unit.generation:
             text = f"{pod.key} keeps an older generation than {unit.generation} of unit {unit.name}"
             yield DeleteKeeper(pod.key, pod.uid, Reason("Superseded", text))

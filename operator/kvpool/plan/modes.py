@@ -30,6 +30,19 @@ class Standing:
         return self.asked is not Mode.OBSERVE
 
 
+_CLUSTER_PAUSED = Reason("Paused", "the cluster is paused: run `kubectl kvpool resume --all` to go on")
+
+
+def cluster_hold(snapshot: Snapshot) -> Reason | None:
+    """Say why nothing at all is done in the cluster; None when objects may act."""
+    if snapshot.paused:
+        return _CLUSTER_PAUSED
+    if snapshot.mode_cap is Mode.ENFORCE:
+        return None
+    text = f"the cluster-wide mode is {snapshot.mode_cap.value}: raise the chart's value `mode` to Enforce"
+    return Reason("ModeCapped", text)
+
+
 def standing_of(what: str, metadata: ObjectMeta, mode: Mode, snapshot: Snapshot) -> Standing:
     """Return how far kvpool may go for the object called `what` in sentences, such as `pool a/b`."""
     effective = mode.capped(snapshot.mode_cap)
@@ -41,7 +54,7 @@ def standing_of(what: str, metadata: ObjectMeta, mode: Mode, snapshot: Snapshot)
 
 def _hold(what: str, mode: Mode, effective: Mode, snapshot: Snapshot, annotated: bool) -> Reason | None:
     if snapshot.paused:
-        return Reason("Paused", "the cluster is paused: run `kubectl kvpool resume --all` to go on")
+        return _CLUSTER_PAUSED
     if annotated:
         return Reason("Paused", f"{what} is paused by its annotation {labels.PAUSED}: remove it to go on")
     if effective is not mode:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvpool.api.common import Mode
 from kvpool.model.decisions import Reason
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
@@ -11,6 +10,7 @@ from kvpool.plan.budgets import Rulings, rule
 from kvpool.plan.demand import Demand, demands
 from kvpool.plan.figures import Readings, read
 from kvpool.plan.grounds import Ground, survey
+from kvpool.plan.modes import cluster_hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,5 @@ def set_scene(snapshot: Snapshot, now: Instant) -> Scene:
         rule(snapshot),
         read(snapshot, grounds, now),
         demands(snapshot, grounds),
-        _cluster_hold(snapshot),
+        cluster_hold(snapshot),
     )
-
-
-def _cluster_hold(snapshot: Snapshot) -> Reason | None:
-    if snapshot.paused:
-        return Reason("Paused", "the cluster is paused: run `kubectl kvpool resume --all` to go on")
-    if snapshot.mode_cap is not Mode.ENFORCE:
-        cap = snapshot.mode_cap.value
-        return Reason(
-            "ModeCapped", f"the cluster-wide mode is {cap}: raise the chart's value `mode` to Enforce"
-        )
-    return None
