@@ -9,10 +9,13 @@ from pathlib import Path
 from kvpool.api import KINDS
 from tools.crdgen.definition import definition, rendered
 from tools.crdgen.rewrite import NotStructuralError
+from tools.crdgen.samples import bad_samples
 from tools.crdgen.structural import findings
+from tools.crdgen.validation_page import validation_page
 
 ROOT = Path(__file__).resolve().parents[2]
 CRDS = ROOT / "crds"
+VALIDATION_PAGE = ROOT / "docs" / "reference" / "validation.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,12 +37,13 @@ def main(arguments: list[str] | None = None) -> int:
 def generated() -> dict[Path, str]:
     """Every generated file and its text; raises `NotStructuralError`, also for definitions unfit to apply."""
     files = {}
-    for model in KINDS:
-        crd = definition(model)
+    crds = [definition(model) for model in KINDS]
+    for crd in crds:
         if found := findings(crd):
             raise NotStructuralError(crd["metadata"]["name"], "\n  ".join(["", *map(str, found)]))
         plural, group = crd["metadata"]["name"].split(".", 1)
         files[CRDS / f"{group}_{plural}.yaml"] = rendered(crd)
+    files[VALIDATION_PAGE] = validation_page(crds, bad_samples())
     return files
 
 
@@ -56,8 +60,8 @@ def _drift(files: dict[Path, str]) -> list[str]:
 
 
 def _written(files: dict[Path, str]) -> list[str]:
-    CRDS.mkdir(exist_ok=True)
     for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     for path in _stale(files):
         path.unlink()

@@ -72,14 +72,14 @@ class _Rewriter:
                 path, f"users cannot see the default of {raw[_HIDDEN_DEFAULT]}(): give the default as a value"
             )
         raw, trail = self._inlined(raw, path, trail)
-        if raw.get(PRESERVE_UNKNOWN):
-            return _ordered(_described(_plain(raw if raw.get("default") else _without(raw, "default"))))
         if "oneOf" in raw or "discriminator" in raw:
             raise NotStructuralError(path, f"discriminated unions are not structural: {_UNION_ADVICE}")
         if "anyOf" in raw:
             raw = self._without_any_of(raw, path)
             if "$ref" in raw:
                 return self.node(raw, path, trail)
+        if raw.get(PRESERVE_UNKNOWN):
+            return _ordered(_described(_plain(raw if raw.get("default") else _without(raw, "default"))))
         if raw.get(INT_OR_STRING):
             return _ordered(_described(_int_or_string(raw)))
         return _ordered(_described(self._typed(raw, path, trail)))

@@ -58,6 +58,7 @@ def findings(crd: Mapping[str, Any]) -> list[Finding]:
     for version in crd["spec"]["versions"]:
         root = version["schema"]["openAPIV3Schema"]
         found += schema_findings(root)
+        found += _undescribed(root)
         found += column_findings(version.get("additionalPrinterColumns", []), root)
     return found
 
@@ -68,6 +69,15 @@ def schema_findings(root: Node) -> list[Finding]:
     for visit in walk(root):
         found += _check(visit)
     return found
+
+
+def _undescribed(root: Node) -> Iterator[Finding]:
+    """``kubectl explain`` says "no description" of a field that has none."""
+    for visit in walk(root):
+        field = visit.path.rpartition(".")[2]
+        named = visit.path.startswith((".spec.", ".status.")) and field != "*" and not field.endswith("[]")
+        if named and not visit.node.get("description"):
+            yield Finding(visit.path, "undescribed", "the field needs a docstring")
 
 
 @dataclass(frozen=True)
@@ -136,7 +146,9 @@ def _keywords(path: str, node: Node) -> Iterator[Finding]:
 def _typed(path: str, node: Node) -> Iterator[Finding]:
     """Rule 1: every node outside of junctors has a type, or says that it is open."""
     kind = node.get("type")
-    if kind in _TYPES or (kind is None and (node.get(INT_OR_STRING) or node.get(PRESERVE_UNKNOWN))):
+    if (isinstance(kind, str) and kind in _TYPES) or (
+        kind is None and (node.get(INT_OR_STRING) or node.get(PRESERVE_UNKNOWN))
+    ):
         return
     if kind == "number":
         yield Finding(path, "float", "floats are not portable")
@@ -190,7 +202,7 @@ def _bounds(path: str, node: Node) -> Iterator[Finding]:
         yield Finding(path, "unbounded", "the string needs maxLength or enum")
     if kind == "array" and "maxItems" not in node:
         yield Finding(path, "unbounded", "the list needs maxItems")
-    if "additionalProperties" in node and "maxProperties" not in node:
+    if isinstance(node.get("additionalProperties"), Mapping) and "maxProperties" not in node:
         yield Finding(path, "unbounded", "the map needs maxProperties")
 
 

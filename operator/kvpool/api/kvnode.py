@@ -25,7 +25,7 @@ Counter = Annotated[int, Field(ge=0)]
 )
 @cel(
     "self.backend != 'file' || self.path != ''",
-    "backend file needs a path",
+    "a unit of backend file needs a path",
     reason="FieldValueRequired",
     field_path=".path",
 )

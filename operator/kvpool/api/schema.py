@@ -19,7 +19,8 @@ from pydantic_core import CoreSchema
 GROUP = "kvpool.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
-CATEGORY = "kvpool"
+CATEGORY = "kv"
+"""``kubectl get kv`` lists every kind. Not "kvpool": kubectl would take ``kvpool chat`` for all kinds."""
 
 VALIDATIONS = "x-kubernetes-validations"
 LIST_TYPE = "x-kubernetes-list-type"
