@@ -37,10 +37,10 @@ def build(part: Part) -> None:
         programs.mkdir(parents=True)
         if part is recipe.HELM:
             unpack_helm(programs)
+        elif part is recipe.GATEWAY_API:
+            _copy_gateway_api_crds(find_go(), partial / "crds")
         else:
             go = find_go()
-            if recipe.GATEWAY_API_CRDS in part.folders:
-                _copy_gateway_api_crds(go, partial / recipe.GATEWAY_API_CRDS)
             for command in part.commands:
                 compile_command(go, part.module, command, programs)
         move_into_place(partial, part.folder)
@@ -50,7 +50,7 @@ def build(part: Part) -> None:
 def _copy_gateway_api_crds(go: Path, target: Path) -> None:
     result = subprocess.run(
         [go, "mod", "download", "-json", recipe.GATEWAY_API_MODULE],
-        cwd=recipe.CONTROL_PLANE.module,
+        cwd=recipe.GATEWAY_API.module,
         env=go_environment(),
         capture_output=True,
         text=True,

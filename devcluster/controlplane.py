@@ -214,11 +214,11 @@ class ControlPlane:
 
     def install_crds(self) -> None:
         """Install kvpool's own CRDs and wait until they are Established."""
-        manifests.install_crds(self.admin, manifests.read_crds(manifests.CRDS_FOLDER))
+        manifests.install_crds(self.admin, manifests.CRDS_FOLDER)
 
     def install_gateway_api(self) -> None:
         """Install Gateway API's standard CRDs and wait until they are Established. Raises NotBuiltError."""
-        manifests.install_crds(self.admin, manifests.read_crds(recipe.gateway_api_crds()))
+        manifests.install_crds(self.admin, recipe.gateway_api_crds())
 
     # Arguments
 

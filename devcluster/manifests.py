@@ -14,17 +14,20 @@ CRDS_FOLDER = CHECKOUT / "crds"
 ESTABLISHED_SECONDS = 20.0
 
 
-def read_crds(folder: Path) -> list[JsonObject]:
-    """Every CustomResourceDefinition in the YAML files of a folder (not of its sub-folders)."""
-    found: list[JsonObject] = []
+def read_crds(folder: Path) -> dict[Path, list[JsonObject]]:
+    """The files of a folder (not of its sub-folders) that hold CustomResourceDefinitions, and those."""
+    found: dict[Path, list[JsonObject]] = {}
     for file in sorted(folder.glob("*.yaml")):
         documents = [document for document in yaml.safe_load_all(file.read_text()) if document]
-        found += [document for document in documents if document["kind"] == "CustomResourceDefinition"]
+        crds = [document for document in documents if document["kind"] == "CustomResourceDefinition"]
+        if crds:
+            found[file] = crds
     return found
 
 
-def install_crds(api: Api, crds: list[JsonObject]) -> None:
-    """Apply CRDs and wait until all are Established. Raises ApiError or TimeoutError."""
+def install_crds(api: Api, folder: Path) -> None:
+    """Apply the CRDs of a folder and wait until all are Established. Raises ApiError or TimeoutError."""
+    crds = [crd for found in read_crds(folder).values() for crd in found]
     for crd in crds:
         api.apply(crd, field_manager="devcluster")
     for crd in crds:

@@ -56,20 +56,14 @@ class Part:
     @property
     def built(self) -> bool:
         """True when every binary and every folder of it is there."""
-        folder = self.folder
-        wanted = [folder / "bin" / binary for binary in self.binaries] + [
-            folder / name for name in self.folders
-        ]
-        return all(path.exists() for path in wanted)
+        wanted = [*(f"bin/{binary}" for binary in self.binaries), *self.folders]
+        return all((self.folder / path).exists() for path in wanted)
 
 
 def _go_part(name: str, module: Path, commands: Sequence[GoCommand], folders: Sequence[str] = ()) -> Part:
     binaries = [binary for command in commands for binary in command.binaries]
     return Part(name, module, [module / "go.mod", module / "go.sum"], commands, binaries, folders)
 
-
-GATEWAY_API_MODULE = "sigs.k8s.io/gateway-api"
-GATEWAY_API_CRDS = "gateway-api"
 
 CONTROL_PLANE = _go_part(
     "control-plane",
@@ -86,15 +80,16 @@ CONTROL_PLANE = _go_part(
         ),
         GoCommand(["go.etcd.io/etcd/server/v3"], "-s -w", output="etcd"),
     ],
-    folders=[GATEWAY_API_CRDS],
 )
 TRAEFIK = _go_part(
     "traefik",
     MODULES / "traefik",
     [GoCommand(["github.com/traefik/traefik/v3/cmd/traefik"], "-s -w", output="traefik")],
 )
+GATEWAY_API_MODULE = "sigs.k8s.io/gateway-api"
+GATEWAY_API = _go_part("gateway-api", MODULES, [], folders=["crds"])
 HELM = Part("helm", MODULES, [MODULES / "helm.lock"], [], ["helm"])
-PARTS = {part.name: part for part in (HELM, CONTROL_PLANE, TRAEFIK)}
+PARTS = {part.name: part for part in (HELM, GATEWAY_API, CONTROL_PLANE, TRAEFIK)}
 
 
 def binary(name: str) -> Path:
@@ -109,6 +104,6 @@ def binary(name: str) -> Path:
 
 def gateway_api_crds() -> Path:
     """Folder with Gateway API's standard CRDs. Raises NotBuiltError."""
-    if not CONTROL_PLANE.built:
-        raise NotBuiltError("Gateway API's CRDs are missing: run `python -m devcluster.build control-plane`")
-    return CONTROL_PLANE.folder / GATEWAY_API_CRDS
+    if not GATEWAY_API.built:
+        raise NotBuiltError("Gateway API's CRDs are missing: run `python -m devcluster.build gateway-api`")
+    return GATEWAY_API.folder / "crds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ if str(ROOT) not in sys.path:  # `tests.harness` and `devcluster` are imported f
 
 from devcluster.controlplane import ControlPlane  # noqa: E402 - needs the path above
 from tests.harness import planes, skips  # noqa: E402 - needs the path above
+from tests.harness.hosts import HostOptions, SimulatedHost, host_address  # noqa: E402 - needs the path above
 
 PLANE_FIXTURES = {"control_plane", "namespace", "fresh_control_plane"}
 
@@ -77,3 +79,23 @@ def fresh_control_plane(tmp_path: Path) -> Iterator[Callable[..., ControlPlane]]
     yield start
     for plane in started:
         plane.stop()
+
+
+@pytest.fixture
+def add_host(tmp_path: Path, worker_id: str) -> Iterator[Callable[..., SimulatedHost]]:
+    """Brings simulated hosts up, each with an address of its own, and takes them away in the end.
+
+    `add_host(plane, "node-1", labels={...}, runner=...)`; options as SimulatedHost takes them.
+    """
+    network = int(worker_id.removeprefix("gw")) if worker_id.startswith("gw") else 0
+    indices = itertools.count(1)
+    added: list[SimulatedHost] = []
+
+    def add(plane: ControlPlane, name: str, **options: Unpack[HostOptions]) -> SimulatedHost:
+        host = SimulatedHost(plane, name, host_address(next(indices), network), tmp_path / name, **options)
+        added.append(host)
+        return host.bring_up()
+
+    yield add
+    for host in added:
+        host.take_away()

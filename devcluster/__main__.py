@@ -1,0 +1,134 @@
+"""A cluster for a person: `python -m devcluster up|down|status`.
+
+`DEVCLUSTER` chooses: `go` (the control plane compiled here), `kind`, or `existing` (the current context).
+Unset: kind where it works, else go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from devcluster import background, build, kind, recipe
+from devcluster.cache import CHECKOUT
+from devcluster.kubectl import ClusterError, answers, install_crds, kubectl
+from devcluster.process import ProcessError
+from devcluster.toolchain import BuildError
+
+FOLDER = CHECKOUT / "build" / "devcluster"
+KUBECONFIG = FOLDER / "kubeconfig"
+PLANE = FOLDER / "plane"
+CHOSEN = FOLDER / "kind-of-cluster"
+CHOICES = ("kind", "go", "existing")
+
+
+def up() -> None:
+    """Start (or find) the cluster, install CRDs, and print the export line on standard output."""
+    asked = _choice()
+    if answers(KUBECONFIG):
+        running = CHOSEN.read_text()
+        if asked not in ("", running):
+            raise ClusterError(f"DEVCLUSTER is {asked} but a cluster of kind {running} runs: stop it first")
+    else:
+        _start(asked)
+    print(f"export KUBECONFIG={KUBECONFIG}")
+
+
+def down() -> None:
+    """End what `up` started; an existing cluster is only forgotten."""
+    chosen = CHOSEN.read_text() if CHOSEN.exists() else ""
+    background.stop(PLANE)
+    if chosen == "kind":
+        kind.stop()
+    if chosen == "existing":
+        _say("the existing cluster keeps its CRDs; only our kubeconfig is removed")
+    KUBECONFIG.unlink(missing_ok=True)
+    CHOSEN.unlink(missing_ok=True)
+
+
+def status() -> int:
+    """Say what runs; exit status 1 when nothing answers."""
+    if answers(KUBECONFIG):
+        print(f"{CHOSEN.read_text()}: ready, KUBECONFIG={KUBECONFIG}")
+        return 0
+    print("no cluster answers: `python -m devcluster up` starts one")
+    return 1
+
+
+def _choice() -> str:
+    asked = os.environ.get("DEVCLUSTER", "")
+    if asked and asked not in CHOICES:
+        raise ClusterError(f"DEVCLUSTER is {asked!r}: use one of {', '.join(CHOICES)}")
+    return asked
+
+
+def _start(asked: str) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    build.build(recipe.GATEWAY_API)
+    chosen = asked or "kind"
+    try:
+        _start_as(chosen)
+    except ClusterError as error:
+        if asked:
+            raise
+        _say(f"not kind ({error}): using the control plane compiled here")
+        chosen = "go"
+        _start_as(chosen)
+    CHOSEN.write_text(chosen)
+    install_crds(KUBECONFIG)
+
+
+def _start_as(chosen: str) -> None:
+    if chosen == "kind":
+        kind.start(KUBECONFIG)
+    elif chosen == "existing":
+        _use_current_context()
+    else:
+        build.build(recipe.CONTROL_PLANE)
+        started = background.start(PLANE)
+        _write_private(started.read_text())
+
+
+def _use_current_context() -> None:
+    """Copy the current context, after naming it; one that looks like production has to be named twice."""
+    context = kubectl(["config", "current-context"]).strip()
+    if "prod" in context.lower() and os.environ.get("DEVCLUSTER_CONTEXT") != context:
+        raise ClusterError(
+            f"the current context is {context!r}, which looks like production; CRDs would be installed there."
+            f" If you mean it, set DEVCLUSTER_CONTEXT={context}"
+        )
+    _say(f"using the current context {context!r}")
+    _write_private(kubectl(["config", "view", "--minify", "--flatten", "--raw"]))
+
+
+def _write_private(content: str) -> None:
+    KUBECONFIG.unlink(missing_ok=True)
+    KUBECONFIG.touch(mode=0o600)
+    KUBECONFIG.write_text(content)
+
+
+def _say(line: str) -> None:
+    print(f"devcluster: {line}", file=sys.stderr)
+
+
+def main() -> int:
+    """Exit status 1 with one message when something is not possible."""
+    parser = argparse.ArgumentParser(prog="python -m devcluster", description=__doc__)
+    parser.add_argument("action", choices=["up", "down", "status"])
+    action = parser.parse_args().action
+    try:
+        if action == "status":
+            return status()
+        if action == "up":
+            up()
+        else:
+            down()
+    except (ClusterError, BuildError, ProcessError, recipe.NotBuiltError) as error:
+        _say(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
