@@ -153,6 +153,7 @@ class Operator:
                 namespace=settings.namespace,
                 service_account=settings.keeper_service_account,
                 host_units_folder=settings.host_units_folder,
+                user_id=settings.keeper_user_id,
             ),
             namespace=settings.namespace,
             mode_cap=settings.mode_cap,

@@ -27,6 +27,7 @@ class Settings:
     agent_service_account: str
     keeper_image: str
     keeper_service_account: str
+    keeper_user_id: int
     host_units_folder: str
 
 
@@ -55,11 +56,13 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
     flag("agent-service-account", "kvpool-agent", "ServiceAccount of the agents")
     flag("keeper-image", "kvpool-keeper", "image of keeper pods")
     flag("keeper-service-account", "kvpool-keeper", "ServiceAccount of keeper pods")
+    flag("keeper-user-id", "65532", "user that keeper pods run as")
     flag("host-units-folder", "/var/lib/kvpool/units", "folder of the agents' units on the hosts")
     given = parser.parse_args(arguments)
     try:
         mode_cap = Mode(given.mode)
         ports = [int(given.agent_port), int(given.enrolment_port), int(given.metrics_port)]
+        keeper_user_id = int(given.keeper_user_id)
     except ValueError as error:
         parser.error(str(error))
     return Settings(
@@ -76,5 +79,6 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
         agent_service_account=given.agent_service_account,
         keeper_image=given.keeper_image,
         keeper_service_account=given.keeper_service_account,
+        keeper_user_id=keeper_user_id,
         host_units_folder=given.host_units_folder,
     )

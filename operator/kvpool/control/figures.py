@@ -53,12 +53,13 @@ class Figures:
         """Slots, spares, devices, moves."""
         metrics = self._metrics
         _clear(
-            metrics.slot_serving, metrics.slot_weight, metrics.spares, metrics.devices, metrics.remap_blocked
+            metrics.slot_serving, metrics.slot_bound, metrics.slot_weight, metrics.spares, metrics.devices, metrics.remap_blocked
         )
         for key, slot in snapshot.slots.items():
             at = (key.namespace, slot.spec.pd_group, key.name)
             serving = find_condition(slot.status.conditions, ConditionType.SERVING)
             metrics.slot_serving.labels(*at).set(int(serving is not None and serving.status == "True"))
+            metrics.slot_bound.labels(*at).set(int(bool(slot.spec.seats)))
             metrics.slot_weight.labels(*at).set(slot.status.weight_asked)
         for action in plan.actions:
             if isinstance(action, d.WriteStatus) and isinstance(action.status, SupernodeStatus):

@@ -23,7 +23,7 @@ class KeeperTemplate:
     service_account: str
     host_units_folder: str
     """The agent's unit folders on the host."""
-    user_id: int = 65532
+    user_id: int
     cpu_request: str = "50m"
 
 

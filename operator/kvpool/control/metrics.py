@@ -102,6 +102,12 @@ class OperatorMetrics:
             ["namespace", "group", "slot"],
             registry=registry,
         )
+        self.slot_bound = Gauge(
+            "kvpool_slot_bound",
+            "1 when a slot holds a seat.",
+            ["namespace", "group", "slot"],
+            registry=registry,
+        )
         self.slot_weight = Gauge(
             "kvpool_slot_weight",
             "Weight asked for a slot.",
