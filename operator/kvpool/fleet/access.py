@@ -9,8 +9,8 @@ from typing import Protocol
 from kvpool.model.ids import ObjectKey
 
 
-class UnavailableError(Exception):
-    """The API did not answer or may answer later; nothing is known."""
+class UnavailableError(OSError):
+    """The API did not answer, or not as needed; nothing is known, and trying again may help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from kvpool.model.observations import AgentView
 from kvpool.wire import keepalive
 from kvpool.wire.v1alpha1 import agent_pb2_grpc as rpc
 
+__all__ = ["Fleet", "FleetCallbacks"]
+
 STOP_SECONDS: Final = 2.0
 _MOST_STREAMS: Final = 16_384
 _MOST_ENROLMENTS: Final = 256
@@ -53,7 +55,11 @@ class Fleet:
         self._agent_port = self._enrolment_port = 0
 
     async def start(self) -> None:
-        """Make or load the authority and listen. Raises AuthorityError, UnavailableError or OSError."""
+        """Make or load the authority and listen.
+
+        Raises AuthorityError for a stored authority that cannot be used, OSError (UnavailableError among
+        them) for what may work later.
+        """
         settings = self._settings
         authority = await ca_store.load_or_create(self._access, settings.ca_secret, _wall())
         await ca_store.publish(self._access, settings.ca_config_map, authority)
@@ -67,14 +73,16 @@ class Fleet:
         streaming = aio.server(
             options=keepalive.agent_server_options(), maximum_concurrent_rpcs=_MOST_STREAMS
         )
-        rpc.add_AgentServiceServicer_to_server(
-            AgentService(self._sessions, self._metrics, time.monotonic), streaming
-        )
-        self._enrolment_port = self._listen(
-            enrolling, settings.enrolment_port, identity.enrolment_credentials()
-        )
-        self._agent_port = self._listen(streaming, settings.agent_port, identity.agent_credentials())
+        service = AgentService(self._sessions, self._metrics, time.monotonic)
+        rpc.add_AgentServiceServicer_to_server(service, streaming)
         self._servers = (enrolling, streaming)
+        try:
+            credentials = identity.enrolment_credentials()
+            self._enrolment_port = self._listen(enrolling, settings.enrolment_port, credentials)
+            self._agent_port = self._listen(streaming, settings.agent_port, identity.agent_credentials())
+        except OSError:
+            await self.stop()  # frees the port that was bound, so that `start` can be tried again
+            raise
         for server in self._servers:
             await server.start()
         _log.info("agents: port %d, enrolment: port %d", self._agent_port, self._enrolment_port)

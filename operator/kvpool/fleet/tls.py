@@ -19,7 +19,15 @@ class ServerIdentity:
         self._authority = authority
         self._names = names
         self._wall = wall
-        self._current: KeyAndCertificate = authority.issue_server(names, wall())
+        self._newest = authority.issue_server(names, wall())
+
+    @property
+    def current(self) -> KeyAndCertificate:
+        """The certificate for connections that begin now."""
+        now = self._wall()
+        if now >= self._newest.renew_at:
+            self._newest = self._authority.issue_server(self._names, now)
+        return self._newest
 
     def enrolment_credentials(self) -> grpc.ServerCredentials:
         """Server TLS only: the client has no certificate yet."""
@@ -36,11 +44,9 @@ class ServerIdentity:
         return grpc.dynamic_ssl_server_credentials(fetch(), fetch, require_client_authentication=mutual)
 
     def _configuration(self, *, mutual: bool) -> grpc.ServerCertificateConfiguration:
-        now = self._wall()
-        if now >= self._current.renew_at:
-            self._current = self._authority.issue_server(self._names, now)
-        pair = (self._current.key_pem, self._current.certificate_pem)
+        current = self.current
         roots = self._authority.certificate_pem if mutual else None
+        pair = (current.key_pem, current.certificate_pem)
         return grpc.ssl_server_certificate_configuration([pair], root_certificates=roots)
 
 
