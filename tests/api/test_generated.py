@@ -40,17 +40,18 @@ def test_a_drifted_a_missing_and_a_left_over_file_fail_the_check(
 ) -> None:
     monkeypatch.setattr(crdgen, "ROOT", tmp_path)
     monkeypatch.setattr(crdgen, "CRDS", tmp_path / "crds")
+    monkeypatch.setattr(crdgen, "CHART_CRDS", tmp_path / "chart")
     monkeypatch.setattr(crdgen, "VALIDATION_PAGE", tmp_path / "validation.md")
     assert crdgen.main([]) == 0
     assert crdgen.main(["--check"]) == 0
     (tmp_path / "crds" / "kvpool.dev_kvpools.yaml").write_text("drifted")
     (tmp_path / "crds" / "kvpool.dev_remaps.yaml").unlink()
-    (tmp_path / "crds" / "kvpool.dev_gone.yaml").write_text("left over")
+    (tmp_path / "chart" / "kvpool.dev_gone.yaml").write_text("left over")
     capsys.readouterr()
     assert crdgen.main(["--check"]) == 1
     named = [line.split(" ", 1)[0] for line in capsys.readouterr().err.splitlines()]
     assert sorted(named) == [
-        "crds/kvpool.dev_gone.yaml",
+        "chart/kvpool.dev_gone.yaml",
         "crds/kvpool.dev_kvpools.yaml",
         "crds/kvpool.dev_remaps.yaml",
     ]

@@ -118,7 +118,7 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "a default null": ("default", STRING | {"default": None}),
     "a default with a field that is pruned": (
         "default",
-        {"type": "object", "properties": {"name": STRING}, "default": {"nam": "x"}},
+        {"type": "object", "properties": {"name": STRING}, "default": {"naming": "x"}},
     ),
     "an incomplete default under rules": (
         "default",

@@ -15,6 +15,7 @@ from tools.crdgen.validation_page import validation_page
 
 ROOT = Path(__file__).resolve().parents[2]
 CRDS = ROOT / "crds"
+CHART_CRDS = ROOT / "charts" / "kvpool" / "files" / "crds"  # helm reads no file outside of its chart
 VALIDATION_PAGE = ROOT / "docs" / "reference" / "validation.md"
 
 
@@ -42,13 +43,15 @@ def generated() -> dict[Path, str]:
         if found := findings(crd):
             raise NotStructuralError(crd["metadata"]["name"], "\n  ".join(["", *map(str, found)]))
         plural, group = crd["metadata"]["name"].split(".", 1)
-        files[CRDS / f"{group}_{plural}.yaml"] = rendered(crd)
+        for folder in (CRDS, CHART_CRDS):
+            files[folder / f"{group}_{plural}.yaml"] = rendered(crd)
     files[VALIDATION_PAGE] = validation_page(crds, bad_samples())
     return files
 
 
 def _stale(files: dict[Path, str]) -> list[Path]:
-    return sorted(set(CRDS.glob("kvpool.dev_*.yaml")) - set(files))
+    there = {path for folder in (CRDS, CHART_CRDS) for path in folder.glob("kvpool.dev_*.yaml")}
+    return sorted(there - set(files))
 
 
 def _drift(files: dict[Path, str]) -> list[str]:

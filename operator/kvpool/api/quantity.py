@@ -42,8 +42,8 @@ Size = Annotated[
 PositiveSize = Annotated[
     Size,
     Cel(
-        "!isQuantity(self) || quantity(self).isGreaterThan(quantity('0'))",
-        message_expression="'a size must be above 0, not %s'.format([self])",
+        "!isQuantity(self) || quantity(self).compareTo(quantity('1Mi')) >= 0",
+        message_expression="'a size must be 1Mi or more, not %s'.format([self])",
     ),
 ]
 
