@@ -35,6 +35,8 @@ class Rulings:
     """Budget and tier to the nodes where another budget (by name) rules."""
     matched: Mapping[str, tuple[str, ...]]
     """Budget to every node its selector matches, sorted."""
+    unsound: Mapping[tuple[str, str], Reason]
+    """Budget and tier to why nothing may be admitted under it."""
 
     def of(self, node: str, tier: str) -> Ruling | None:
         """Return the ruling of a node's tier; None when no budget speaks of it."""
@@ -59,11 +61,14 @@ def rule(snapshot: Snapshot) -> Rulings:
     by_place: dict[tuple[str, str], Ruling] = {}
     overruled: dict[tuple[str, str], dict[str, list[str]]] = {}
     matched: dict[str, tuple[str, ...]] = {}
+    unsound: dict[tuple[str, str], Reason] = {}
     for name, budget in sorted(snapshot.budgets.items()):
         matched[name] = _matched(budget, snapshot)
         standing = standing_of(f"budget {name}", budget.metadata, budget.spec.mode, snapshot)
         for tier in budget.spec.tiers:
             ruling = _ruling(name, tier, standing)
+            if ruling.unsound is not None:
+                unsound[name, tier.name] = ruling.unsound
             for node in matched[name]:
                 first = by_place.setdefault((node, tier.name), ruling)
                 if first.budget != name:
@@ -72,7 +77,7 @@ def rule(snapshot: Snapshot) -> Rulings:
         place: {winner: tuple(nodes) for winner, nodes in losses.items()}
         for place, losses in overruled.items()
     }
-    return Rulings(by_place, frozen, matched)
+    return Rulings(by_place, frozen, matched, unsound)
 
 
 def _matched(budget: TierBudget, snapshot: Snapshot) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ class UnitReading:
     unit: UnitSpec
     view: UnitView | None
     """What the agent freshly says of this very generation; None when it says nothing of it."""
+    reported: UnitView | None
+    """What the agent freshly says of the unit, whatever the generation."""
     stale: bool
     """The node's last report is too old: nothing is known."""
     used_bytes: int | None
@@ -62,6 +64,16 @@ class Readings:
         """Return the readings of a pool's units that are not being given back."""
         return tuple(r for r in self.units if r.unit.pool == str(key) and r.unit.release == "None")
 
+    def foreign_in(self, key: ObjectKey) -> tuple[ForeignSegment, ...]:
+        """Return the segments of others in a pool's store."""
+        return tuple(found for found in self.foreign if found.pool == key)
+
+    def foreign_on(self, nodes: Iterable[str]) -> tuple[ForeignSegment, ...]:
+        """Return the segments of others on some nodes; one that several pools see counts once."""
+        chosen = frozenset(nodes)
+        by_name = {found.segment.name: found for found in self.foreign if found.node in chosen}
+        return tuple(by_name[name] for name in sorted(by_name))
+
     def on_nodes(self, nodes: Iterable[str], tier: str) -> tuple[UnitReading, ...]:
         """Return the readings of one tier's units on some nodes."""
         chosen = frozenset(nodes)
@@ -80,14 +92,18 @@ def read(snapshot: Snapshot, grounds: Mapping[str, Ground], now: Instant) -> Rea
 
 
 def _read_unit(ground: Ground, unit: UnitSpec, store: StoreView | None) -> UnitReading:
-    view = ground.view(unit.name)
-    if ground.agent is None or view is None or view.generation != unit.generation:
-        return UnitReading(ground.name, unit, None, ground.agent is None, None, None)
+    reported = ground.view(unit.name)
+    view = reported if reported is not None and reported.generation == unit.generation else None
+    if ground.agent is None or view is None:
+        observed_at = ground.agent.reported_at if ground.agent else None
+        return UnitReading(ground.name, unit, None, reported, ground.agent is None, None, observed_at)
     used, observed_at = view.used_bytes, ground.agent.reported_at
     for segment in store.segments if store is not None else ():
         if segment.name == view.segment and store is not None:
             used, observed_at = segment.used_bytes, min(observed_at, store.asked_at)
-    return UnitReading(ground.name, unit, view, stale=False, used_bytes=used, observed_at=observed_at)
+    return UnitReading(
+        ground.name, unit, view, reported, stale=False, used_bytes=used, observed_at=observed_at
+    )
 
 
 def total_used(readings: Iterable[UnitReading]) -> tuple[int, int]:

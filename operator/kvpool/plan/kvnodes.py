@@ -1,0 +1,252 @@
+"""Which KVNodes exist, and what their status says: the agent's report, written rarely."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kvpool.api.conditions import ConditionType, Verdict, merge_conditions
+from kvpool.api.kvnode import (
+    DeviceEvidence,
+    DeviceStatus,
+    DeviceVerdict,
+    Finding,
+    KVNode,
+    KVNodeStatus,
+    Placement,
+    SourceStatus,
+    UnitStatus,
+)
+from kvpool.api.quantity import format_quantity
+from kvpool.api.supernode import Evidence
+from kvpool.api.tierbudget import Backend
+from kvpool.model.decisions import CreateKVNode, DeleteKVNode, Reason, WriteStatus
+from kvpool.model.ids import DeviceRef, ObjectKey
+from kvpool.model.instant import Instant, moment_text
+from kvpool.model.observations import AgentView, DeviceView, SourceView, UnitView
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.domains import policy_of, supernode_of
+from kvpool.plan.evidence import DeviceFinding, class_of, device_findings
+from kvpool.plan.freshness import HEARING_SECONDS
+
+STATUS_SECONDS: Final = 30.0
+"""The least time between two writes of a KVNode's status while no phase and no condition changes."""
+
+_TIERS: Final = frozenset({"DRAM", "CXL", "SSD"})
+_BACKENDS: Final = frozenset(backend.value for backend in Backend)
+_EVIDENCE_MOST: Final = 16
+_FINDINGS_MOST: Final = 8
+
+
+def plan_kvnodes(snapshot: Snapshot) -> tuple[CreateKVNode | DeleteKVNode, ...]:
+    """One KVNode for each Node that a budget or a Supernode matches; others go once they hold nothing."""
+    wanted = _wanted(snapshot)
+    made = [
+        CreateKVNode(name, Reason("NodeMatched", f"{why} matches node {name}"))
+        for name, why in sorted(wanted.items())
+        if name not in snapshot.kvnodes
+    ]
+    gone = [
+        DeleteKVNode(
+            name,
+            kvnode.metadata.uid,
+            kvnode.metadata.resource_version,
+            Reason(
+                "NothingMatches", f"no budget and no Supernode matches node {name}, and nothing is held there"
+            ),
+        )
+        for name, kvnode in sorted(snapshot.kvnodes.items())
+        if name not in wanted and _holds_nothing(kvnode, node_exists=name in snapshot.nodes)
+    ]
+    return (*made, *gone)
+
+
+def _wanted(snapshot: Snapshot) -> dict[str, str]:
+    """Matched nodes, and what matches them."""
+    selectors = [
+        (f"TierBudget {name}", budget.spec.node_selector)
+        for name, budget in sorted(snapshot.budgets.items())
+        if budget.metadata.deletion_timestamp is None
+    ]
+    selectors += [
+        (f"Supernode {name}", supernode.spec.node_selector)
+        for name, supernode in sorted(snapshot.supernodes.items())
+        if supernode.metadata.deletion_timestamp is None
+    ]
+    wanted: dict[str, str] = {}
+    for what, selector in selectors:
+        for name, fact in snapshot.nodes.items():
+            if name not in wanted and selector.matches(fact.labels):
+                wanted[name] = what
+    return wanted
+
+
+def _holds_nothing(kvnode: KVNode, *, node_exists: bool) -> bool:
+    """A quarantine outlives a change of labels, not the node."""
+    if kvnode.metadata.deletion_timestamp is not None or kvnode.spec.claims or kvnode.spec.units:
+        return False
+    return not (kvnode.spec.quarantine and node_exists)
+
+
+def kvnode_statuses(snapshot: Snapshot, now: Instant) -> Iterator[tuple[WriteStatus | None, float]]:
+    """For each KVNode, the status that is due (or None), and when to look again (monotonic seconds)."""
+    findings = device_findings(snapshot, now)
+    for name, kvnode in sorted(snapshot.kvnodes.items()):
+        agent = snapshot.agents.get(name)
+        heard_by = snapshot.leadership.since + HEARING_SECONDS
+        if agent is None and now.monotonic_seconds < heard_by:
+            yield None, heard_by  # a new leader knows nothing yet, and says nothing
+            continue
+        policy = policy_of(supernode_of(snapshot, name)).evidence
+        status = _status(kvnode, agent, policy, findings, now)
+        due_at = _due_at(kvnode.status, status, now)
+        looks = [due_at, *_lease_ends(agent, now)]
+        if due_at <= now.monotonic_seconds:
+            yield (
+                WriteStatus("KVNode", ObjectKey("", name), status),
+                min(looks[1:], default=due_at + STATUS_SECONDS),
+            )
+        else:
+            yield None, min(looks)
+
+
+def _lease_ends(agent: AgentView | None, now: Instant) -> list[float]:
+    ends = agent.lease.expires_at if agent is not None else None
+    return [ends] if ends is not None and ends > now.monotonic_seconds else []
+
+
+def _due_at(old: KVNodeStatus, new: KVNodeStatus, now: Instant) -> float:
+    """At once when a phase, a condition or an identity changed, else 30 s after the last one written."""
+    if _steady(old) != _steady(new) or (old.last_report is None) != (new.last_report is None):
+        return now.monotonic_seconds
+    if old == new or old.last_report is None:
+        return now.monotonic_seconds + STATUS_SECONDS
+    return now.monotonic_of(old.last_report) + STATUS_SECONDS
+
+
+def _steady(status: KVNodeStatus) -> object:
+    """What may not wait: everything but figures and texts."""
+    return (
+        status.boot_id,
+        status.incarnation,
+        status.agent_version,
+        tuple(source.key for source in status.sources),
+        tuple(
+            (unit.name, unit.generation, unit.phase, unit.segment, tuple(f.reason for f in unit.findings))
+            for unit in status.units
+        ),
+        tuple((device.id, device.verdict, device.holder) for device in status.devices),
+        tuple((c.type, c.status, c.reason, c.observed_generation) for c in status.conditions),
+    )
+
+
+def _status(
+    kvnode: KVNode,
+    agent: AgentView | None,
+    policy: Evidence,
+    findings: Mapping[DeviceRef, DeviceFinding],
+    now: Instant,
+) -> KVNodeStatus:
+    conditions = merge_conditions(
+        kvnode.status.conditions,
+        (_connected(agent), _lease(agent, now)),
+        kvnode.metadata.generation,
+        now.text(),
+    )
+    if agent is None:  # what was last written stays the newest that is known
+        return kvnode.status.model_copy(update={"conditions": conditions})
+    return KVNodeStatus(
+        boot_id=agent.boot_id,
+        incarnation=agent.incarnation,
+        agent_version=agent.agent_version,
+        applied_revision=agent.applied_revision,
+        last_report=moment_text(now.wall_at(agent.reported_at)),
+        sources=tuple(_source(view) for view in _by_key(agent) if _is_known(view)),
+        units=tuple(_unit(view) for view in sorted(agent.units, key=lambda view: view.name)),
+        devices=tuple(
+            _device(view, policy, findings.get(DeviceRef(agent.node, view.id)), now)
+            for view in sorted(agent.devices, key=lambda view: view.id)
+        ),
+        conditions=conditions,
+    )
+
+
+def _connected(agent: AgentView | None) -> Verdict:
+    if agent is None:
+        text = "its agent has not said Hello to this leader"
+        return Verdict(ConditionType.AGENT_CONNECTED, False, "NeverHeard", text)
+    if agent.connected:
+        text = f"agent {agent.agent_version} is connected"
+        return Verdict(ConditionType.AGENT_CONNECTED, True, "Connected", text)
+    return Verdict(ConditionType.AGENT_CONNECTED, False, "Disconnected", "its agent's stream ended")
+
+
+def _lease(agent: AgentView | None, now: Instant) -> Verdict:
+    ends = agent.lease.expires_at if agent is not None else None
+    if ends is None:
+        return Verdict(ConditionType.LEASE_HELD, False, "NeverGranted", "this leader granted no lease yet")
+    if ends > now.monotonic_seconds:
+        return Verdict(ConditionType.LEASE_HELD, True, "Granted", "its lease runs")
+    return Verdict(ConditionType.LEASE_HELD, False, "Expired", "its lease ran out")
+
+
+def _by_key(agent: AgentView) -> list[SourceView]:
+    return sorted(agent.sources, key=lambda view: view.key)
+
+
+def _is_known(view: SourceView) -> bool:
+    """Whether a newer agent's medium can be written in this version's words."""
+    return view.tier in _TIERS and view.backend in _BACKENDS
+
+
+def _source(view: SourceView) -> SourceStatus:
+    return SourceStatus.model_validate(
+        {
+            "key": view.key,
+            "tier": view.tier,
+            "backend": view.backend,
+            "numa_node": view.numa_node,
+            "capacity": format_quantity(view.capacity_bytes),
+            "free": format_quantity(view.free_bytes),
+        }
+    )
+
+
+def _unit(view: UnitView) -> UnitStatus:
+    return UnitStatus(
+        name=view.name,
+        generation=view.generation,
+        phase=view.phase,
+        size_bytes=view.size_bytes,
+        resident_bytes=view.resident_bytes,
+        used_bytes=view.used_bytes,
+        placement=tuple(
+            Placement(numa_node=numa_node, size_bytes=size)
+            for numa_node, size in sorted(view.placement.items())
+        ),
+        placement_verified=view.placement_verified,
+        segment=view.segment,
+        findings=tuple(
+            Finding(reason=reason[:64], message=message[:512])
+            for reason, message in view.findings[:_FINDINGS_MOST]
+        ),
+        message=view.message[:512],
+    )
+
+
+def _device(view: DeviceView, policy: Evidence, finding: DeviceFinding | None, now: Instant) -> DeviceStatus:
+    return DeviceStatus(
+        id=view.id,
+        uuid=view.uuid,
+        verdict=finding.verdict if finding is not None else DeviceVerdict.UNKNOWN,
+        holder=view.holder,
+        evidence=tuple(
+            DeviceEvidence(
+                source=evidence.source,
+                code=evidence.code,
+                evidence_class=class_of(evidence, policy),
+                count=evidence.count,
+                first_seen=moment_text(now.wall_at(evidence.first_seen)),
+                last_seen=moment_text(now.wall_at(evidence.last_seen)),
+            )
+            for evidence in view.evidence[:_EVIDENCE_MOST]
+        ),
+    )

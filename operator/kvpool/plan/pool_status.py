@@ -1,0 +1,35 @@
+"""A pool's whole status: figures, nodes, conditions, and who enforces what was asked for."""
+
+from kvpool.api.conditions import merge_conditions
+from kvpool.api.kvpool import Enforcement, KVPool, KVPoolStatus
+from kvpool.plan.pool_conditions import PoolAnswer, pool_verdicts
+from kvpool.plan.pool_figures import pool_nodes, pool_tiers
+from kvpool.plan.scene import Scene
+
+
+def pool_status(scene: Scene, answer: PoolAnswer) -> tuple[KVPoolStatus, tuple[float, ...]]:
+    """Return a pool's status, and when it changes by time alone (monotonic seconds)."""
+    pool = answer.demand.pool
+    tiers = pool_tiers(scene, answer.demand)
+    found = pool_verdicts(scene, answer, tiers)
+    status = KVPoolStatus(
+        observed_generation=pool.metadata.generation,
+        tiers=tiers,
+        nodes=pool_nodes(scene.readings.of_pool(answer.demand.key)),
+        enforcement=enforcement(pool),
+        conditions=merge_conditions(
+            pool.status.conditions, found.verdicts, pool.metadata.generation, scene.now.text()
+        ),
+    )
+    return status, found.looks
+
+
+def enforcement(pool: KVPool) -> tuple[Enforcement, ...]:
+    """List the fields that somebody else enforces; kvpool enforces all others itself."""
+    fields: list[Enforcement] = []
+    if pool.spec.store.mooncake is not None:
+        fields.append(Enforcement(field="spec.store.mooncake.metadataServer", by="Store"))
+        fields.append(Enforcement(field="spec.store.mooncake.transport", by="Store"))
+    if pool.spec.planning is not None:
+        fields.append(Enforcement(field="spec.planning", by="PlannerOnly"))
+    return tuple(fields)
