@@ -11,7 +11,7 @@ import pytest
 
 from devcluster.controlplane import ControlPlane
 from kvpool.cluster.errors import Expired, Gone, Retryable, Throttled
-from kvpool.cluster.listwatch import ListWatch, Sink, Timing
+from kvpool.cluster.listwatch import ListWatch, Sink, Timing, list_into
 from kvpool.cluster.reads import Selection
 from kvpool.cluster.resources import CONFIG_MAPS, Obj
 from kvpool.cluster.rest import Access, Rest
@@ -207,6 +207,24 @@ async def test_objects_deleted_while_nobody_watched_are_dropped_by_the_next_list
             assert {key.name for key in mirror.told} == {"lost", "new"}, "what did not change is not told"
             assert mirror.watch.lists == 2, "a restarted server has no history to replay"
         await rest.close()
+
+
+async def test_a_list_into_the_store_seeds_it_and_heals_it_when_repeated(
+    control_plane: ControlPlane, namespace: str, mirror: Mirror, through_proxy: Rest, proxy: FaultProxy
+) -> None:
+    selection = Selection(namespace)
+    put(control_plane, namespace, "one", "1")
+    await list_into(through_proxy, CONFIG_MAPS, mirror.store, selection=selection)
+    assert mirror.content == {"one": "1"}
+
+    drop(control_plane, namespace, "one")
+    put(control_plane, namespace, "two", "1")
+    proxy.inject(Answer(500), path=WATCH)
+    with pytest.raises(Retryable):
+        await list_into(through_proxy, CONFIG_MAPS, mirror.store, selection=selection)
+    assert mirror.content == {"one": "1"}, "nothing is dropped on silence"
+    await list_into(through_proxy, CONFIG_MAPS, mirror.store, selection=selection)
+    assert mirror.content == {"two": "1"}
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, Gone), (429, Throttled), (500, Retryable)])

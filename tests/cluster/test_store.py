@@ -70,6 +70,15 @@ def test_a_late_deletion_of_the_former_incarnation_leaves_the_new_one() -> None:
     assert watched.now() == "12"
 
 
+def test_a_late_answer_of_the_former_incarnation_stays_out_after_the_new_one_went_too() -> None:
+    watched = Watched()
+    watched.store.observe(PODS, ADDED, pod(9, uid="old"))
+    watched.store.absorb(PODS, pod(12, uid="new"))
+    watched.store.observe(PODS, DELETED, pod(13, uid="new"))
+    assert not watched.store.absorb(PODS, pod(10, uid="old"))
+    assert watched.now() is None
+
+
 def test_an_object_that_left_the_selection_may_come_back() -> None:
     watched = Watched()
     watched.store.observe(PODS, ADDED, pod(9))

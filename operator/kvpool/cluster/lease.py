@@ -52,8 +52,9 @@ class Leadership:
     """One candidate for one Lease.
 
     `acquire` waits until we lead, `hold` renews until cancelled, `release` gives the Lease back on a clean
-    exit. `me` must differ for every process, also for two starts of one pod. When the Lease is lost, or may
-    be, `on_lost` is called with the reason, from `hold` or from a guard thread; it must end the process.
+    exit; once each. `me` must differ for every process, also for two starts of one pod. When the Lease is
+    lost, or may be, `on_lost` is called with the reason, from `hold` or from a guard thread; it must end the
+    process. The guard thread does so too when `hold` is not running, so whoever stops it has to `release`.
     """
 
     def __init__(

@@ -49,6 +49,33 @@ class Timing:
     idle_seconds: float = 70.0
 
 
+async def list_into(
+    rest: Rest,
+    resource: Resource,
+    sink: Sink,
+    *,
+    selection: Selection = EVERYTHING,
+    page_timeout_seconds: float = 30.0,
+    on_page: Callable[[], None] = lambda: None,
+) -> str:
+    """List a collection into the sink and prune what it does not show; returns the list's resourceVersion.
+
+    ListWatch begins with this; where another watch feeds the sink, it seeds the sink before that watch
+    starts and heals it when called again. Raises ApiError; the sink is not pruned then.
+    """
+    listed: list[Identity] = []
+    version = ""
+    async for page in pages(rest, resource, selection, page_timeout_seconds=page_timeout_seconds):
+        on_page()
+        version = page.resource_version
+        for item in page.items:
+            metadata = item["metadata"]
+            listed.append(Identity(metadata.get("namespace"), metadata["name"], metadata["uid"]))
+            sink.observe(resource, EventType.ADDED, item)
+    sink.prune(resource, listed, version, selection.namespace)
+    return version
+
+
 class ListWatch:
     """Keeps a sink in step with one resource.
 
@@ -98,22 +125,14 @@ class ListWatch:
                 await asyncio.sleep(self._pause_seconds(error))
 
     async def _list(self) -> None:
-        listed: list[Identity] = []
-        version = ""
-        async for page in pages(
+        self._version = await list_into(
             self._rest,
             self.resource,
-            self._selection,
+            self._sink,
+            selection=self._selection,
             page_timeout_seconds=self._timing.list_page_seconds,
-        ):
-            self._heard()
-            version = page.resource_version
-            for item in page.items:
-                metadata = item["metadata"]
-                listed.append(Identity(metadata.get("namespace"), metadata["name"], metadata["uid"]))
-                self._sink.observe(self.resource, EventType.ADDED, item)
-        self._sink.prune(self.resource, listed, version, self._selection.namespace)
-        self._version = version
+            on_page=self._heard,
+        )
         self.lists += 1
         self.synced.set()
 

@@ -224,7 +224,8 @@ class Rest:
         """Send one request and return the parsed answer, within `timeout_seconds` in all.
 
         `body` is anything orjson encodes. A 401 makes the credentials be read again and the request be
-        sent once more. Raises ApiError.
+        sent once more; the transport repeats a GET, PUT or DELETE once when a connection it had kept open
+        turns out closed, so that a guarded write may meet itself and give Conflict. Raises ApiError.
         """
         payload = None if body is None else orjson.dumps(body)
         call = _Call.to(verb, target, query or {}, payload)
