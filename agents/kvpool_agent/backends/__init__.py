@@ -1,0 +1,1 @@
+"""Where units are bound: one file a medium."""

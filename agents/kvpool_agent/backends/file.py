@@ -1,0 +1,121 @@
+"""SSD capacity as fixed-size files in folders that the node's administrator named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from kvpool_agent import actions
+from kvpool_agent.backends.base import file_reality, taken_by
+from kvpool_agent.places import LABEL_PREFIX, SEGMENT_FILE
+from kvpool_agent.units import (
+    Action,
+    ActionKind,
+    Finding,
+    KeeperView,
+    Reality,
+    Record,
+    RecordPhase,
+    Source,
+    UnitPlan,
+)
+
+
+class FileBackend:
+    """Binds files; they outlive a reboot."""
+
+    name = "file"
+
+    def __init__(self, folders: Iterable[Path], units: Path) -> None:
+        self._folders = tuple(folders)
+        self._units = units
+
+    def discover(self) -> tuple[Source, ...]:
+        """Return one source a folder; a folder that is not there is none."""
+        found = []
+        for folder in self._folders:
+            if folder.is_dir():
+                room = os.statvfs(folder)
+                found.append(
+                    Source(
+                        key=f"file/{_filesystem(folder)}:{folder}",
+                        tier="SSD",
+                        backend=self.name,
+                        numa_node=-1,
+                        capacity_bytes=room.f_blocks * room.f_frsize,
+                        free_bytes=room.f_bavail * room.f_frsize,
+                    )
+                )
+        return tuple(found)
+
+    def refuse(self, unit: UnitPlan, others: Iterable[Record]) -> str:
+        """Refuse foreign folders, files that somebody holds, and what would eat the reserve."""
+        folder = Path(unit.path)
+        if folder not in self._folders:
+            known = ", ".join(map(str, self._folders)) or "none"
+            return f"path {unit.path!r} is not a folder of this agent (--file-path); those are: {known}"
+        if not folder.is_dir():
+            return f"path {folder} is not a folder"
+        room = os.statvfs(folder)
+        free = room.f_bavail * room.f_frsize
+        if unit.size_bytes + unit.reserve_bytes > free:
+            return (
+                f"{unit.size_bytes} bytes and {unit.reserve_bytes} in reserve do not fit: "
+                f"{free} are free on {folder}"
+            )
+        return taken_by(self.draft(unit, self._units / unit.key, ""), others)
+
+    def draft(self, unit: UnitPlan, directory: Path, boot_id: str) -> Record:
+        """A folder of its own below the administrator's, for one file."""
+        place = Path(unit.path) / f"{LABEL_PREFIX}{unit.key}"
+        return Record(
+            unit=unit,
+            phase=RecordPhase.PREPARING,
+            boot_id=boot_id,
+            actions=(
+                Action(ActionKind.MAKE_FOLDER, str(directory)),
+                Action(ActionKind.MAKE_FOLDER, str(place)),
+            ),
+            at=0,
+            file=str(place / SEGMENT_FILE),
+            volatile=not unit.adopt,
+            placement_bound=False,
+        )
+
+    def read_back(self, record: Record) -> Record:
+        """Nothing to read back: a folder has no options."""
+        return record
+
+    def look(self, record: Record, keeper: KeeperView) -> Reality:
+        """Check the file and the reserve."""
+        findings: list[Finding] = []
+        place = Path(record.file).parent
+        if not place.is_dir():
+            return Reality(exists=False, findings=(Finding("FolderGone", f"{place} is not there any more"),))
+        room = os.statvfs(place)
+        free = room.f_bavail * room.f_frsize
+        if free < record.unit.reserve_bytes:
+            findings.append(
+                Finding(
+                    "ReserveShort",
+                    f"{free} bytes are free on {place}, {record.unit.reserve_bytes} are to stay free",
+                    degrades=False,
+                )
+            )
+        return file_reality(record, findings)
+
+    def remains(self) -> tuple[str, ...]:
+        """Keys of the folders that carry our name."""
+        return tuple(
+            path.name.removeprefix(LABEL_PREFIX)
+            for folder in self._folders
+            if folder.is_dir()
+            for path in sorted(folder.glob(f"{LABEL_PREFIX}*"))
+        )
+
+
+def _filesystem(folder: Path) -> str:
+    """Return the type of the filesystem that `folder` is on."""
+    holders = [m for m in actions.mounts() if folder.resolve().is_relative_to(m.path)]
+    return max(holders, key=lambda mount: len(mount.path)).kind if holders else "unknown"

@@ -1,0 +1,1 @@
+"""Accelerators: one file a way to ask about them."""

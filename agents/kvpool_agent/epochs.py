@@ -1,0 +1,42 @@
+"""The operator epochs this node accepts: never a lower one again, over restarts too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import structlog
+
+from kvpool_keeper.contract import replace_whole
+
+log = structlog.get_logger()
+
+
+class EpochGate:
+    """Remembers the highest operator epoch ever accepted, on the disk before it is acted on."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.highest = 0
+        self.refused = 0
+        """Messages refused because of a lower epoch, since the start of the agent."""
+
+    def load(self) -> None:
+        """Read what was accepted before; an unreadable file counts as nothing and is overwritten later."""
+        try:
+            self.highest = int(json.loads(self._file.read_text()))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError) as error:
+            log.warning("highest operator epoch is unreadable", file=str(self._file), error=str(error))
+
+    def admits(self, epoch: int, what: str) -> bool:
+        """Accept or refuse a message of `epoch`; a higher one is on the disk when this returns. Raises OSError."""
+        if epoch < self.highest:
+            self.refused += 1
+            log.warning("refused a lower operator epoch", what=what, epoch=epoch, highest=self.highest)
+            return False
+        if epoch > self.highest:
+            replace_whole(self._file, json.dumps(epoch).encode(), durable=True)
+            self.highest = epoch
+        return True

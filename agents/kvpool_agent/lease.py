@@ -1,0 +1,163 @@
+"""The node's lease on this machine: the rules of `kvpool.rules.lease` on CLOCK_BOOTTIME, kept over restarts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from kvpool.api.supernode import LeasePolicy
+from kvpool.rules.lease import NodeLease, PeerState, PeerWord, Stand, stand
+from kvpool_agent.timing import DEFAULT_TTL_SECONDS, RENEWS_PER_TTL
+from kvpool_keeper.contract import LEASE_FILE, LeaseFile, Peer, boottime_ns, replace_whole, write_file
+
+log = structlog.get_logger()
+
+NANOSECONDS = 1_000_000_000
+STARTUP_GRACE_SECONDS = 5.0
+"""A new agent first tries to renew: nobody enforced a deadline while there was none."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of the guard group."""
+
+    node: str
+    peer_address: str
+    host_address: str
+    board: str
+
+
+@dataclass(frozen=True)
+class LeaseState:
+    """What is kept of the lease on disk."""
+
+    boot_id: str = ""
+    deadline_seconds: float | None = None
+    ttl_seconds: float = DEFAULT_TTL_SECONDS
+    strict: bool = False
+    roster_revision: int = 0
+    members: tuple[Member, ...] = ()
+
+
+_STATE = TypeAdapter(LeaseState)
+
+
+class LeaseBook:
+    """The lease, its terms and its guard group."""
+
+    def __init__(self, file: Path, node: str, boot_id: str) -> None:
+        self._file = file
+        self._node = node
+        self._boot_id = boot_id
+        self._lease = NodeLease()
+        self._state = LeaseState(boot_id=boot_id)
+        self._started_seconds = boottime_seconds()
+
+    def load(self) -> None:
+        """Read lease and guard group of an earlier agent of this boot."""
+        try:
+            state = _STATE.validate_json(self._file.read_bytes())
+        except FileNotFoundError:
+            return
+        except (OSError, ValidationError) as error:
+            log.warning("lease is unreadable", file=str(self._file), error=str(error).splitlines()[0])
+            return
+        if state.boot_id == self._boot_id:
+            self._state = state
+            self._lease = NodeLease(state.deadline_seconds)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The guard group, this node included."""
+        return self._state.members
+
+    @property
+    def roster_revision(self) -> int:
+        """Of the guard group."""
+        return self._state.roster_revision
+
+    @property
+    def renew_seconds(self) -> float:
+        """How often to renew."""
+        return self._state.ttl_seconds / RENEWS_PER_TTL
+
+    @property
+    def missed_grants(self) -> int:
+        """Renews of this stream that still wait for their Grant."""
+        return len(self._lease.open_renews)
+
+    def own_word(self) -> PeerState:
+        """What this node tells its peers of its own lease."""
+        return PeerState.HELD if self._lease.held(boottime_seconds()) else PeerState.LOST
+
+    def remaining_seconds(self) -> float:
+        """Return the time left; 0 when there is none."""
+        deadline = self._lease.deadline_seconds
+        return 0.0 if deadline is None else max(0.0, deadline - boottime_seconds())
+
+    def welcomed(self, ttl_seconds: float, *, strict: bool) -> None:
+        """Take the terms of a new stream. Raises OSError."""
+        self._lease = self._lease.stream_ended()
+        self._keep(ttl_seconds=ttl_seconds, strict=strict)
+
+    def rostered(self, revision: int, members: Iterable[Member]) -> None:
+        """Take a new guard group. Raises OSError."""
+        self._keep(roster_revision=revision, members=tuple(members))
+
+    def renew_sent(self, seq: int) -> None:
+        """Count from now; call right before sending."""
+        self._lease = self._lease.renew_sent(seq, boottime_seconds())
+
+    def granted(self, seq: int, ttl_seconds: float) -> None:
+        """Extend the lease. Raises OSError."""
+        self._lease = self._lease.granted(seq, ttl_seconds)
+        self._keep(ttl_seconds=ttl_seconds, deadline_seconds=self._lease.deadline_seconds)
+
+    def stand(self, words: Mapping[str, PeerWord]) -> Stand:
+        """Decide what this node may do now."""
+        now = boottime_seconds()
+        verdict = stand(
+            self._lease,
+            LeasePolicy.STRICT if self._state.strict else LeasePolicy.PEER_AWARE,
+            now,
+            group=frozenset({self._node, *(member.node for member in self._state.members)}),
+            own_node=self._node,
+            words=words,
+        )
+        starting = now - self._started_seconds < STARTUP_GRACE_SECONDS
+        return Stand.SERVING_ON if verdict is Stand.STOP and starting else verdict
+
+    def tell_keepers(self, directories: Iterable[Path], verdict: Stand, operator_epoch: int) -> None:
+        """Write the lease into the units' directories; one that is gone is skipped."""
+        content = LeaseFile(
+            boot_id=self._boot_id,
+            node=self._node,
+            deadline_boottime_ns=int((self._lease.deadline_seconds or 0.0) * NANOSECONDS),
+            strict=self._state.strict,
+            peers=tuple(Peer(m.node, m.peer_address) for m in self._state.members if m.node != self._node),
+            stand=verdict.value,
+            operator_epoch=operator_epoch,
+        )
+        for directory in directories:
+            try:
+                write_file(directory / LEASE_FILE, content)
+            except FileNotFoundError:
+                continue  # released meanwhile
+            except OSError as error:
+                log.warning("lease could not be told to a keeper", unit=directory.name, error=str(error))
+
+    def _keep(self, **changes: object) -> None:
+        state = dataclasses.replace(self._state, boot_id=self._boot_id, **changes)  # type: ignore[arg-type] # names and types are those of the callers above
+        if state != self._state:
+            replace_whole(self._file, _STATE.dump_json(state), durable=False)
+            self._state = state
+
+
+def boottime_seconds() -> float:
+    """Return CLOCK_BOOTTIME in seconds."""
+    return boottime_ns() / NANOSECONDS

@@ -1,0 +1,90 @@
+"""Where the agent keeps what must outlive it: the layout of its state directory."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvpool_keeper.contract import replace_whole, unit_directory_name
+
+LABEL_PREFIX = "kvpool-"
+"""Begins the name of everything the agent makes outside its state directory, and of its tmpfs mounts."""
+SEGMENT_FILE = "segment"
+
+
+class SecondAgentError(Exception):
+    """Another agent works in this state directory."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The state directory: units/, journal/, quarantine/, identity/ and a few files."""
+
+    root: Path
+
+    @property
+    def units(self) -> Path:
+        """One directory a unit, shared with its keeper."""
+        return self.root / "units"
+
+    @property
+    def journal(self) -> Path:
+        """One record a unit."""
+        return self.root / "journal"
+
+    @property
+    def quarantine(self) -> Path:
+        """Records that could not be read; kept for people."""
+        return self.root / "quarantine"
+
+    @property
+    def identity(self) -> Path:
+        """Private key, certificate and authorities."""
+        return self.root / "identity"
+
+    @property
+    def inner_socket(self) -> Path:
+        """The gRPC side of the local API; only the agent's own front door connects to it."""
+        return self.root / "local" / "inner.sock"
+
+    def unit(self, name: str, generation: int) -> Path:
+        """Return the directory of one unit."""
+        return self.units / unit_directory_name(name, generation)
+
+    def make(self) -> None:
+        """Make the folders; others may pass through, but only read what is theirs. Raises OSError."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for folder in (self.units, self.journal, self.quarantine):
+            folder.mkdir(exist_ok=True)
+        for private in (self.identity, self.inner_socket.parent):
+            private.mkdir(mode=0o700, exist_ok=True)
+
+    def lock(self) -> int:
+        """Become the only agent here, for as long as the descriptor is open. Raises SecondAgentError."""
+        descriptor = os.open(self.root / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise SecondAgentError(
+                f"{self.root}: another agent holds agent.lock; one node has one agent, end the other first"
+            ) from error
+        return descriptor
+
+    def next_incarnation(self) -> int:
+        """Return a number greater than that of every earlier start on this host, and remember it.
+
+        Milliseconds of the wall clock, or one more than the last when the clock went back.
+        """
+        path = self.root / "incarnation.json"
+        last = 0
+        with contextlib.suppress(OSError, ValueError, TypeError):  # first start: the clock alone has to do
+            last = int(json.loads(path.read_text()))
+        incarnation = max(last + 1, time.time_ns() // 1_000_000)
+        replace_whole(path, json.dumps(incarnation).encode(), durable=True)
+        return incarnation

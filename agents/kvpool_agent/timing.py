@@ -1,0 +1,57 @@
+"""Every period, deadline and bound of the agent, in one place."""
+
+from __future__ import annotations
+
+REPORT_SECONDS = 3.0
+"""A Report is sent at least this often."""
+REPORT_GAP_SECONDS = 0.1
+"""Changes within this time share one Report."""
+DEFAULT_TTL_SECONDS = 10.0
+RENEWS_PER_TTL = 3
+MOST_MISSED_GRANTS = 2
+"""After so many unanswered Renews the stream is dialled anew."""
+DIAL_SECONDS = 3.0
+"""From connecting to the operator's first answer."""
+REDIAL_FIRST_SECONDS = 0.25
+REDIAL_MOST_SECONDS = 5.0
+WRITE_SECONDS = 5.0
+RESOLVE_SECONDS = 3.0
+LEAVING_MS = 30_000
+
+ENROL_SECONDS = 10.0
+ENROL_RETRY_FIRST_SECONDS = 0.5
+ENROL_RETRY_MOST_SECONDS = 30.0
+ENROL_AGAIN_AFTER_FAILED_DIALS = 4
+"""A certificate that no operator accepts (its authority was replaced) is renewed after so many rounds."""
+
+BIND_SECONDS = 0.25
+VERIFY_SECONDS = 5.0
+PREPARE_RETRY_SECONDS = 10.0
+STEP_RETRY_SECONDS = 1.0
+DEVICES_SECONDS = 0.15
+SOURCES_SECONDS = 5.0
+PROBE_EVERY_SECONDS = 1.0
+STAND_SECONDS = 0.1
+ENGINE_WATCH_SECONDS = 0.2
+ENGINE_LEASE_SECONDS = 1.0
+REGISTER_SECONDS = 5.0
+CONTENTS_LOST_SHOWN_SECONDS = 600.0
+
+MOST_WITNESSES = 8
+"""Peers of other boards that one node watches while it holds its lease."""
+MOST_ENGINES = 64
+MOST_UNSENT = 64
+MOST_RELEASED_SEATS = 256
+MOST_FINDINGS = 8
+MOST_EVIDENCE_WAITING = 256
+
+LOOP_LIMIT_SECONDS = 30.0
+"""A loop without a heartbeat for so long makes /healthz fail."""
+
+KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.max_receive_message_length", 4 << 20),
+)
+"""The operator's servers allow pings this often; see fleet."""
