@@ -126,4 +126,4 @@ _Writer.add_representer(str, _text)
 
 def rendered(crd: dict[str, Any]) -> str:
     """The file's text; equal definitions give equal bytes."""
-    return HEADER + yaml.dump(crd, Dumper=_Writer, sort_keys=False, width=110, allow_unicode=True)
+    return HEADER + yaml.dump(crd, Dumper=_Writer, sort_keys=False, width=90, allow_unicode=True)
