@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from pathlib import Path
@@ -178,9 +179,11 @@ async def test_a_ping_returns_when_the_server_answers(rest: Rest) -> None:
     await rest.ping()
 
 
-async def test_the_pods_own_account_is_used_without_a_kubeconfig(
+@pytest.fixture
+def own_account(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Path:
+    """What a pod finds: its token, the CA and the server's address. Returns the token's file."""
     module = "kubernetes.aio.config.incluster_config"
     token_file = tmp_path / "token"
     token_file.write_text(control_plane.token(namespace, "default"))
@@ -188,12 +191,40 @@ async def test_the_pods_own_account_is_used_without_a_kubeconfig(
     monkeypatch.setattr(f"{module}.SERVICE_CERT_FILENAME", str(control_plane.credentials.ca_file))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", control_plane.credentials.host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(control_plane.credentials.port))
+    return token_file
+
+
+@pytest.mark.usefixtures("own_account")
+async def test_the_pods_own_account_is_used_without_a_kubeconfig(namespace: str) -> None:
     client = await Rest.connect(Access())
     try:
         with pytest.raises(Terminal, match=f"system:serviceaccount:{namespace}:default"):
             await client.request(Verb.LIST, PODS.at())
     finally:
         await client.close()
+
+
+async def test_another_library_is_told_the_token_as_it_is_now(
+    control_plane: ControlPlane, own_account: Path
+) -> None:
+    client = await Rest.connect(Access())
+    try:
+        await asyncio.to_thread(own_account.write_text, "rotated\n")
+        endpoint = await client.endpoint()
+    finally:
+        await client.close()
+    assert endpoint.token == "rotated"
+    assert endpoint.server == control_plane.server
+    assert endpoint.ca_path == str(control_plane.credentials.ca_file)
+    assert endpoint.certificate_path is None
+
+
+async def test_another_library_is_told_the_client_certificate_of_a_kubeconfig(rest: Rest) -> None:
+    endpoint = await rest.endpoint()
+    assert endpoint.token is None
+    assert endpoint.certificate_path is not None
+    certificate = await asyncio.to_thread(Path(endpoint.certificate_path).read_text)
+    assert certificate.startswith("-----BEGIN CERTIFICATE")
 
 
 async def test_names_are_encoded_and_not_walked(rest: Rest, namespace: str) -> None:

@@ -198,6 +198,7 @@ class Rest:
         Raises Retryable when the credentials cannot be read.
         """
         call = _Call("login", "login", Verb.GET, "", {}, None)
+        await self._reload(call, None)
         authorization = await self._authorization(call)
         configuration = self._credentials.configuration
         return Endpoint(
@@ -205,7 +206,7 @@ class Rest:
             ca_path=configuration.ssl_ca_cert,
             certificate_path=configuration.cert_file,
             key_path=configuration.key_file,
-            token=authorization.removeprefix("Bearer ") if authorization else None,
+            token=_bearer_token(authorization),
         )
 
     async def close(self) -> None:
@@ -321,6 +322,12 @@ class Rest:
                 await self._credentials.reload(refused)
         except (OSError, client_config.ConfigException) as error:
             raise _no_credentials(call, error) from error
+
+
+def _bearer_token(authorization: str | None) -> str | None:
+    """The token of a bearer header (the client spells the scheme in either case), None for other schemes."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _no_credentials(call: _Call, error: Exception) -> Retryable:
