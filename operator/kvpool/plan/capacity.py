@@ -57,7 +57,7 @@ def capacity_plan(snapshot: Snapshot, now: Instant) -> Plan:
         withheld=tuple(_withheld(answers)),
         events=tuple(statuses.events),
         requeue_at=_next_look(scene, statuses.looks),
-        explanations=(*_explain_pools(answers), *_explain_actions(actions)),
+        explanations=(*_explain_pools(answers), *_explain_actions(actions), *statuses.explanations),
     )
 
 
@@ -104,6 +104,7 @@ class _Statuses:
         self.writes: list[WriteStatus] = []
         self.events: list[Announce] = []
         self.looks: list[float] = []
+        self.explanations: list[tuple[str, Reason]] = []
 
     def add_pools(self, answers: tuple[PoolAnswer, ...]) -> None:
         """Every living pool's status."""
@@ -128,10 +129,12 @@ class _Statuses:
 
     def add_kvnodes(self) -> None:
         """Every KVNode's status."""
-        for write, look in kvnode_statuses(self._scene.snapshot, self._scene.now):
-            self.looks.append(look)
-            if write is not None:
-                self.writes.append(write)
+        for found in kvnode_statuses(self._scene.snapshot, self._scene.now):
+            self.looks.append(found.look_again_at)
+            if found.write is not None:
+                self.writes.append(found.write)
+            if found.unreadable is not None:
+                self.explanations.append((f"KVNode {found.node}", found.unreadable))
 
     def _is_due(self, due: float | None) -> bool:
         if due is None:

@@ -1,7 +1,10 @@
 """Which KVNodes exist, and what their status says: the agent's report, written rarely."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
+
+from pydantic import ValidationError
 
 from kvpool.api.conditions import ConditionType, Verdict, merge_conditions
 from kvpool.api.kvnode import (
@@ -32,6 +35,7 @@ STATUS_SECONDS: Final = 30.0
 
 _TIERS: Final = frozenset({"DRAM", "CXL", "SSD"})
 _BACKENDS: Final = frozenset(backend.value for backend in Backend)
+_ENTRIES_MOST: Final = 64
 _EVIDENCE_MOST: Final = 16
 _FINDINGS_MOST: Final = 8
 
@@ -86,26 +90,54 @@ def _holds_nothing(kvnode: KVNode, *, node_exists: bool) -> bool:
     return not (kvnode.spec.quarantine and node_exists)
 
 
-def kvnode_statuses(snapshot: Snapshot, now: Instant) -> Iterator[tuple[WriteStatus | None, float]]:
-    """For each KVNode, the status that is due (or None), and when to look again (monotonic seconds)."""
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """What is to become of one KVNode's status."""
+
+    node: str
+    write: WriteStatus | None
+    """None: nothing is due."""
+    look_again_at: float
+    """When something may be due by time alone (monotonic seconds)."""
+    unreadable: Reason | None = None
+    """Why the agent's report cannot be written."""
+
+
+def kvnode_statuses(snapshot: Snapshot, now: Instant) -> Iterator[NodeStatus]:
+    """Look at every KVNode's status; a report that cannot be written holds up only its own node."""
     findings = device_findings(snapshot, now)
     for name, kvnode in sorted(snapshot.kvnodes.items()):
         agent = snapshot.agents.get(name)
         heard_by = snapshot.leadership.since + HEARING_SECONDS
         if agent is None and now.monotonic_seconds < heard_by:
-            yield None, heard_by  # a new leader knows nothing yet, and says nothing
+            yield NodeStatus(name, None, heard_by)  # a new leader knows nothing yet, and says nothing
             continue
         policy = policy_of(supernode_of(snapshot, name)).evidence
-        status = _status(kvnode, agent, policy, findings, now)
-        due_at = _due_at(kvnode.status, status, now)
-        looks = [due_at, *_lease_ends(agent, now)]
-        if due_at <= now.monotonic_seconds:
-            yield (
-                WriteStatus("KVNode", ObjectKey("", name), status),
-                min(looks[1:], default=due_at + STATUS_SECONDS),
+        try:
+            status = _status(kvnode, agent, policy, findings, now)
+        except ValidationError as error:
+            reason = Reason(
+                "ReportUnreadable", f"the report of node {name} cannot be written: {_first(error)}"
             )
-        else:
-            yield None, min(looks)
+            yield NodeStatus(name, None, now.monotonic_seconds + STATUS_SECONDS, reason)
+            continue
+        yield _when_due(name, kvnode, status, agent, now)
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+
+
+def _when_due(
+    name: str, kvnode: KVNode, status: KVNodeStatus, agent: AgentView | None, now: Instant
+) -> NodeStatus:
+    due_at = _due_at(kvnode.status, status, now)
+    ends = _lease_ends(agent, now)
+    if due_at > now.monotonic_seconds:
+        return NodeStatus(name, None, min([due_at, *ends]))
+    write = WriteStatus("KVNode", ObjectKey("", name), status)
+    return NodeStatus(name, write, min([now.monotonic_seconds + STATUS_SECONDS, *ends]))
 
 
 def _lease_ends(agent: AgentView | None, now: Instant) -> list[float]:
@@ -159,11 +191,11 @@ def _status(
         agent_version=agent.agent_version,
         applied_revision=agent.applied_revision,
         last_report=moment_text(now.wall_at(agent.reported_at)),
-        sources=tuple(_source(view) for view in _by_key(agent) if _is_known(view)),
-        units=tuple(_unit(view) for view in sorted(agent.units, key=lambda view: view.name)),
+        sources=tuple(_source(view) for view in _by_key(agent)[:_ENTRIES_MOST] if _is_known(view)),
+        units=tuple(_unit(view) for view in sorted(agent.units, key=lambda view: view.name)[:_ENTRIES_MOST]),
         devices=tuple(
             _device(view, policy, findings.get(DeviceRef(agent.node, view.id)), now)
-            for view in sorted(agent.devices, key=lambda view: view.id)
+            for view in sorted(agent.devices, key=lambda view: view.id)[:_ENTRIES_MOST]
         ),
         conditions=conditions,
     )

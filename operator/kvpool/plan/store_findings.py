@@ -1,4 +1,4 @@
-"""What a pool's store says of itself: whether it answers, whether it lost everything, whose segments it has."""
+"""What a pool's store says of itself: whether it answers, what it lost, whose segments it has."""
 
 from collections.abc import Iterable
 from typing import Final

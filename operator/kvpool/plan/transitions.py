@@ -31,11 +31,7 @@ def announce(
     before = {condition.type: condition for condition in old}
     for condition in new:
         previous = before.get(condition.type)
-        same = previous is not None and (previous.status, previous.reason) == (
-            condition.status,
-            condition.reason,
-        )
-        if same or condition.status == "Unknown":
+        if condition.status == "Unknown" or (previous is not None and _told(previous) == _told(condition)):
             continue
         reason = Reason(condition.reason, condition.message)
         if condition.type in _GOOD_WHEN_TRUE:
@@ -45,3 +41,7 @@ def announce(
                 yield Announce(kind, key, "Warning", reason)
         elif condition.type in _BAD_WHEN_TRUE and condition.status == "True":
             yield Announce(kind, key, "Warning", reason)
+
+
+def _told(condition: Condition) -> tuple[str, str]:
+    return condition.status, condition.reason

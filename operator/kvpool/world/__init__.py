@@ -1,0 +1,1 @@
+"""From raw API objects to facts and Snapshots; pure."""
