@@ -62,10 +62,11 @@ def good_samples() -> dict[str, dict[str, Any]]:
 
 def bad_samples() -> list[BadSample]:
     """The manifests that must be refused, sorted by name; raises `BadHeaderError`."""
-    return [_read(path) for path in sorted((SAMPLES / "bad").glob("*.yaml"))]
+    return [read_bad_sample(path) for path in sorted((SAMPLES / "bad").glob("*.yaml"))]
 
 
-def _read(path: Path) -> BadSample:
+def read_bad_sample(path: Path) -> BadSample:
+    """One file with its header; raises `BadHeaderError`."""
     text = path.read_text()
     lines = []
     for line in text.splitlines():
@@ -116,5 +117,7 @@ def _accepted(path: Path, header: dict[str, Any], manifest: dict[str, Any]) -> B
 def _check_names(path: Path, header: dict[str, Any], required: set[str], known: set[str]) -> None:
     if missing := sorted(required - set(header)):
         raise BadHeaderError(f"{path.name}: the header lacks {', '.join(missing)}")
+    if not isinstance(header["message"], str):
+        raise BadHeaderError(f"{path.name}: message must be text: put it in quotes")
     if strange := sorted(set(header) - known):
         raise BadHeaderError(f"{path.name}: the header has no place for {', '.join(strange)}")
