@@ -9,8 +9,8 @@ import pytest
 from tools.crdgen.samples import BadHeaderError, Condition, read_bad_sample
 
 BODY = "kind: KVPool\n"
-REFUSED = "# case: A case.\n# verb: create\n# code: 422\n# message: no\n"
-ACCEPTED = "# case: A case.\n# condition: Ready=False reason=Odd\n# message: no\n"
+REFUSED = "# case: A case.\n# verb: create\n# code: 422\n# message: refused\n"
+ACCEPTED = "# case: A case.\n# condition: Ready=False reason=Odd\n# message: refused\n"
 WRONG = {
     "without header": ("", "must begin with comment lines"),
     "without a code": (REFUSED.replace("# code: 422\n", ""), "the header lacks code"),
@@ -18,7 +18,10 @@ WRONG = {
     "with an unknown verb": (REFUSED.replace("create", "replace"), "verb 'replace' is none of"),
     "of an update from nothing": (REFUSED.replace("create", "update"), "`from` names the good sample"),
     "of a create from something": (REFUSED + "# from: kvpool.yaml\n", "`from` names the good sample"),
-    "with a number for a message": (REFUSED.replace("no", "4096"), "message must be text"),
+    "with a number for a message": (
+        REFUSED.replace("message: refused", "message: 4096"),
+        "message must be text",
+    ),
     "with a condition without reason": (ACCEPTED.replace(" reason=Odd", ""), "Type=Status reason=Reason"),
 }
 
@@ -34,8 +37,8 @@ def test_a_bad_sample_is_refused_when_it_is(case: str, tmp_path: Path) -> None:
 
 def test_a_long_value_goes_on_in_an_indented_line(tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
-    file.write_text(REFUSED.replace("message: no", "message: no and\n#   never") + BODY)
-    assert read_bad_sample(file).message == "no and never"
+    file.write_text(REFUSED.replace("message: refused", "message: refused and\n#   never") + BODY)
+    assert read_bad_sample(file).message == "refused and never"
 
 
 def test_a_condition_is_read_with_its_status_and_reason(tmp_path: Path) -> None:
