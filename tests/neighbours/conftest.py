@@ -13,6 +13,7 @@ import pytest
 from demo.neighbours.engine_options import EngineOptions
 from demo.neighbours.engine_process import EngineProcess
 from demo.neighbours.mooncake import MooncakeMaster, master_binary
+from devcluster import sandbox
 from devcluster.ports import free_port, free_ports
 
 LOOPBACK = "127.0.0.1"
@@ -59,6 +60,8 @@ def start_engine(tmp_path: Path) -> Iterator[StartEngine]:
 @pytest.fixture(scope="session")
 def own_address() -> str:
     """An address of this machine that is not loopback, as EndpointSlices demand."""
+    if sandbox.inside():
+        return sandbox.OWN_ADDRESS
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("198.51.100.1", 9))  # a documentation address; nothing is sent by UDP's connect
