@@ -51,6 +51,7 @@ async def test_a_hello_is_answered_with_the_epoch_and_the_terms_of_the_lease(con
     await agent.say(hello())
     welcome = await agent.expect("welcome")
     assert (welcome.operator_epoch, welcome.ttl_ms, welcome.max_skew_ms) == (7, 10_000, 1_000)
+    assert not welcome.HasField("roster")  # none is known yet: the agent keeps what it has
 
 
 async def test_a_node_without_a_plan_is_told_nothing_about_what_to_hold(connect: Connect) -> None:
@@ -295,7 +296,9 @@ BROKEN = {
         report=pb.Report(units=[pb.UnitReport(name="u", phase="Bound", size_bytes=2**63)])
     ),
     "too many devices": hello(report=pb.Report(devices=[pb.DeviceReport(id=str(i)) for i in range(65)])),
-    "a slot without a namespace": hello(report=pb.Report(seats=[pb.SeatReport(slot="s", state=1)])),
+    "a slot without a namespace": hello(
+        report=pb.Report(seats=[pb.SeatReport(slot="s", state=pb.SEAT_STATE_WAITING)])
+    ),
     "a loop age that is no number": hello(report=pb.Report(loop_age_seconds={"verify": float("nan")})),
     "an empty message": pb.ConnectRequest(),
     "a renewal instead of a hello": renew(1),

@@ -216,7 +216,8 @@ def test_what_an_agent_says_is_read_as_it_was_meant(message: AgentMessage) -> No
 
 
 @given(
-    st.builds(WelcomeData, counts, terms, rosters, counts)
+    st.builds(WelcomeData, counts, terms, rosters, st.integers(1, 2**63 - 1))
+    | st.builds(WelcomeData, counts, terms)
     | st.builds(GrantData, counts, milliseconds, counts)
     | st.builds(NotLeaderData, words)
     | numbered_plans()
@@ -274,8 +275,11 @@ def test_a_plan_before_the_welcome_is_refused() -> None:
             "units[0].placement",
         ),
         (pb.Report(seats=[pb.SeatReport(slot="a/b")]), "seats[0].state"),
-        (pb.Report(seats=[pb.SeatReport(slot="a/b/c", state=1)]), "seats[0].slot"),
-        (pb.Report(seats=[pb.SeatReport(slot="a/b", state=1, fence_level="Lead")]), "seats[0].fence_level"),
+        (pb.Report(seats=[pb.SeatReport(slot="a/b/c", state=pb.SEAT_STATE_WAITING)]), "seats[0].slot"),
+        (
+            pb.Report(seats=[pb.SeatReport(slot="a/b", state=pb.SEAT_STATE_WAITING, fence_level="Lead")]),
+            "seats[0].fence_level",
+        ),
         (pb.Report(devices=[pb.DeviceReport(id="d"), pb.DeviceReport(id="d")]), "devices"),
         (pb.Report(sources=[pb.SourceReport(key="k", tier="HBM", backend="tmpfs")]), "sources[0].tier"),
         (pb.Report(engines=[pb.EngineReport()]), "engines[0].pod_uid"),

@@ -15,7 +15,7 @@ from kvpool.wire.v1alpha1 import agent_pb2 as pb
 class WelcomeData:
     """The stream is accepted under this epoch and these terms; sent again when either changes.
 
-    `roster_revision` 0 means that the operator has no roster to tell yet.
+    Without a roster to tell yet, `roster_revision` is 0 and the message has none: the agent keeps its own.
     """
 
     operator_epoch: int
@@ -108,12 +108,13 @@ def _welcome(message: pb.Welcome) -> WelcomeData:
 
 
 def _welcome_message(welcome: WelcomeData) -> pb.Welcome:
+    known = welcome.roster_revision > 0
     return pb.Welcome(
         operator_epoch=welcome.operator_epoch,
         ttl_ms=_milliseconds(welcome.lease.duration_seconds),
         max_skew_ms=_milliseconds(welcome.lease.max_skew_seconds),
         strict=welcome.lease.strict,
-        roster=roster_to_wire(welcome.roster, welcome.roster_revision),
+        roster=roster_to_wire(welcome.roster, welcome.roster_revision) if known else None,
     )
 
 
