@@ -53,7 +53,12 @@ class Figures:
         """Slots, spares, devices, moves."""
         metrics = self._metrics
         _clear(
-            metrics.slot_serving, metrics.slot_bound, metrics.slot_weight, metrics.spares, metrics.devices, metrics.remap_blocked
+            metrics.slot_serving,
+            metrics.slot_bound,
+            metrics.slot_weight,
+            metrics.spares,
+            metrics.devices,
+            metrics.remap_blocked,
         )
         for key, slot in snapshot.slots.items():
             at = (key.namespace, slot.spec.pd_group, key.name)

@@ -46,10 +46,8 @@ from kvpool.control.watching import Watching
 from kvpool.control.workloads import Workloads
 from kvpool.fleet.fleet import Fleet
 from kvpool.model.snapshot import Leadership
-from kvpool.rules.epochs import SEQUENCE_BITS, sequence_of
+from kvpool.rules.epochs import SEQUENCE_BITS, operator_epoch_of, sequence_of
 
-API_GAP_SECONDS: Final = 10.0
-"""A silence of the API longer than a lease makes what was observed before it stale."""
 _RESYNC_SECONDS: Final = {
     Loop.FAILOVER: 1.0,
     Loop.PLANS: 2.0,
@@ -95,7 +93,7 @@ class Leading:
     def __init__(self, given: Surroundings) -> None:
         self._given = given
         self._since = time.monotonic()
-        self._epoch_since = self._since
+        self._used = (0, 0)
         self.watching = Watching(given.rest, given.facts.store, given.namespace)
         self._stepping: asyncio.Lock = asyncio.Lock()
         self._reconciler: Reconciler | None = None
@@ -209,12 +207,14 @@ class Leading:
 
     def _leadership(self) -> Leadership:
         epoch = self._given.lease.epoch
-        used = [sequence_of(number) for number in self._slot_epochs() if number >> SEQUENCE_BITS == epoch]
+        used = [sequence_of(number) for number in self._slot_epochs() if operator_epoch_of(number) == epoch]
+        # A number stays used after the object that carried it is gone.
+        self._used = (epoch, max(used, default=0) if self._used[0] != epoch else max(self._used[1], *used, 0))
         return Leadership(
             operator_epoch=epoch,
             since=self._since,
             api_back_since=self._since,
-            next_sequence=max(used, default=0) + 1,
+            next_sequence=self._used[1] + 1,
         )
 
     def _slot_epochs(self) -> list[int]:

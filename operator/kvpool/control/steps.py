@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from kvpool.api.common import Mode
 from kvpool.cluster.recorder import EventRecorder, Severity
 from kvpool.control import clock
 from kvpool.control.event_target import event_target
@@ -26,7 +25,6 @@ from kvpool.model.snapshot import Snapshot
 from kvpool.plan.capacity import capacity_plan
 from kvpool.plan.failover import failover_plan
 from kvpool.plan.node_plan import node_plan
-from kvpool.plan.weights import weights
 
 _log = structlog.get_logger()
 WORKLOAD_SECONDS = 30.0
@@ -51,9 +49,9 @@ class Steps:
 
     async def plan_failover(self) -> float | None:
         """Weights first and without waiting, then the next deciding write of every move."""
-        snapshot, now = self.gatherer.snapshot(), clock.now()
-        self._publish(snapshot, now)
-        plan = failover_plan(snapshot, now)
+        snapshot = self.gatherer.snapshot()
+        plan = failover_plan(snapshot, clock.now())
+        self._publish(snapshot, plan)
         self.marks.add(plan.marks)
         self.marks.keep_only(key for key, remap in snapshot.remaps.items() if not remap.status.phase.is_final)
         wrote = await self._carry_out(plan)
@@ -77,9 +75,6 @@ class Steps:
         snapshot = self.gatherer.snapshot()
         for name in snapshot.kvnodes:
             plan = node_plan(snapshot, name)
-            self.fleet.set_lease_terms(
-                name, plan.lease.duration_seconds, plan.lease.max_skew_seconds, strict=plan.lease.strict
-            )
             self.fleet.set_plan(name, plan)
         for name in self.fleet.views():
             if name not in snapshot.kvnodes and name not in snapshot.nodes:
@@ -97,16 +92,10 @@ class Steps:
         await self.workload_selectors.look(self.facts.groups().values())
         return time.monotonic() + WORKLOAD_SECONDS
 
-    def _publish(self, snapshot: Snapshot, now: clock.Instant) -> None:
-        acting = {key: group for key, group in snapshot.groups.items() if acts(snapshot, group.spec.mode)}
+    def _publish(self, snapshot: Snapshot, plan: d.Plan) -> None:
         pods = {pod.uid: pod for pod in snapshot.pods.values()}
-        wanted = [
-            weights(snapshot, key, role, now)
-            for key, group in acting.items()
-            for role in sorted({output.role for output in group.spec.routing.outputs})
-        ]
         self.routes.keep_only(snapshot.groups)
-        self.routes.publish(acting, wanted, pods)
+        self.routes.publish(snapshot.groups, plan.weights, pods)
 
     async def _carry_out(self, plan: d.Plan) -> bool:
         """Write, then tell: events follow the writes they speak of. True when anything was written."""
@@ -129,8 +118,3 @@ class Steps:
                 continue
             severity, reason = Severity(event.event_type), event.reason
             self.recorder.record(target, severity, reason.code, reason.message, action=reason.code)
-
-
-def acts(snapshot: Snapshot, mode: Mode) -> bool:
-    """Whether a group's weights go out: its mode, under the cap, is Enforce. A pause keeps them flowing."""
-    return mode.capped(snapshot.mode_cap) is Mode.ENFORCE

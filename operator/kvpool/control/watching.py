@@ -12,8 +12,8 @@ import structlog
 
 from kvpool.cluster.backoff import jittered
 from kvpool.cluster.errors import ApiError
-from kvpool.cluster.listwatch import ListWatch
-from kvpool.cluster.reads import Selection, pages
+from kvpool.cluster.listwatch import ListWatch, list_into
+from kvpool.cluster.reads import Selection
 from kvpool.cluster.resources import (
     CONFIG_MAPS,
     ENDPOINT_SLICES,
@@ -25,7 +25,7 @@ from kvpool.cluster.resources import (
     Resource,
 )
 from kvpool.cluster.rest import Rest
-from kvpool.cluster.store import EventType, FactStore, Identity
+from kvpool.cluster.store import FactStore
 from kvpool.control.facts import PAUSE_CONFIG_MAP
 from kvpool.control.people_watch import PEOPLES, people_registry, people_settings
 
@@ -88,18 +88,7 @@ class Watching:
         while True:
             with suppress(ApiError):
                 for resource in PEOPLES:
-                    await self._list(resource)
+                    await list_into(self._rest, resource, self._store)
                 self._people_listed = time.monotonic()
                 self._people_ready.set()
             await asyncio.sleep(RESYNC_SECONDS if self._people_ready.is_set() else 1.0)
-
-    async def _list(self, resource: Resource) -> None:
-        listed: list[Identity] = []
-        version = ""
-        async for page in pages(self._rest, resource):
-            version = page.resource_version
-            for obj in page.items:
-                metadata = obj["metadata"]
-                listed.append(Identity(metadata.get("namespace"), metadata["name"], metadata["uid"]))
-                self._store.observe(resource, EventType.MODIFIED, obj)
-        self._store.prune(resource, listed, version, None)
