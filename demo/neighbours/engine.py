@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from demo.neighbours.accelerators import AcceleratorWatch
 from demo.neighbours.engine_duty import Duty, NotServingError, State
 from demo.neighbours.engine_headers import ENGINE_HEADER, EPOCH_HEADER
 from demo.neighbours.engine_metrics import EngineMetrics
@@ -112,7 +113,7 @@ def _completion(model: str, prompt_tokens: int, output_tokens: int) -> dict[str,
 async def serve(options: EngineOptions) -> None:
     """Run the engine until SIGTERM or SIGINT; then drain, so that nothing in flight is cut."""
     duty = Duty(standby=options.standby, most_running=MOST_RUNNING, most_waiting=MOST_WAITING)
-    engine = Engine(options, duty, devices_work=lambda: True)
+    engine = Engine(options, duty, _devices_work(options))
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -128,6 +129,12 @@ async def serve(options: EngineOptions) -> None:
         following.result()
     await duty.leave_seat(drain_seconds=DRAIN_SECONDS)
     await runner.cleanup()
+
+
+def _devices_work(options: EngineOptions) -> Callable[[], bool]:
+    if options.devices_file is None:
+        return lambda: True
+    return AcceleratorWatch(options.devices_file, options.devices).work
 
 
 def _follow_agent(options: EngineOptions, duty: Duty) -> asyncio.Task[None] | None:

@@ -45,6 +45,8 @@ class EngineOptions:
             )
         if self.standby and self.local_api is None:
             raise ValueError(f"{self.name}: standby without local_api: no seat could ever come")
+        if self.local_api is not None and not self.pod_uid:
+            raise ValueError(f"{self.name}: local_api without pod_uid: the agent takes no engine without one")
 
     def arguments(self) -> list[str]:
         """Return the command line that `parse_options` reads back."""

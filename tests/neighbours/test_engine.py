@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from demo.neighbours.accelerators import Accelerator, AcceleratorFile
 from demo.neighbours.engine_options import EngineOptions, parse_options
 from demo.neighbours.engine_process import EngineProcess
+from kvpool.api.supernode import EvidenceClass
+from kvpool_agent.devices.simulated import SimulatedDevices
 from tests.harness.waiting import wait_until
 from tests.neighbours.conftest import StartEngine
 
@@ -105,6 +108,7 @@ def test_the_command_line_says_all_that_the_options_say() -> None:
         segment_bytes=16 << 20,
         master="10.77.0.1:50051",
         local_api=Path("/run/local.sock"),
+        pod_uid="uid-1",
         devices=("0000:01:00.0", "0000:02:00.0"),
         devices_file=Path("/run/devices.yaml"),
     )
@@ -119,3 +123,43 @@ def test_options_that_cannot_work_are_refused_with_a_reason() -> None:
         EngineOptions(name="a", address="b", standby=True)
     with pytest.raises(ValueError, match="segment_bytes 1 without a master"):
         EngineOptions(name="a", address="b", segment_bytes=1)
+    with pytest.raises(ValueError, match="local_api without pod_uid"):
+        EngineOptions(name="a", address="b", local_api=Path("local.sock"))
+
+
+def test_an_engine_on_a_broken_accelerator_fails_requests_until_it_is_whole_again(
+    start_engine: StartEngine, tmp_path: Path
+) -> None:
+    accelerators = AcceleratorFile(tmp_path / "devices.json")
+    accelerators.create([Accelerator("0000:01:00.0", "GPU-1"), Accelerator("0000:02:00.0", "GPU-2")])
+    engine = start_engine(devices=("0000:01:00.0",), devices_file=accelerators.path)
+    accelerators.add_fault("0000:02:00.0", source="driver", code="79", evidence_class=EvidenceClass.FATAL)
+    accelerators.add_fault("0000:01:00.0", source="driver", code="63", evidence_class=EvidenceClass.SOFT)
+    assert complete(engine, b"{}")[0] == 200  # neither another's fault nor a soft one breaks it
+
+    accelerators.add_fault("0000:01:00.0", source="driver", code="79", evidence_class=EvidenceClass.FATAL)
+    status, headers, body = complete(engine, b"{}")
+    assert (status, headers["x-engine"]) == (500, "engine-0")
+    assert "accelerator does not work" in str(body["error"])
+    assert engine.health().status == 503
+
+    accelerators.clear_faults("0000:01:00.0")
+    assert complete(engine, b"{}")[0] == 200
+
+
+def test_the_agents_provider_reads_the_file_that_the_demonstration_writes(tmp_path: Path) -> None:
+    accelerators = AcceleratorFile(tmp_path / "devices.json")
+    accelerators.create([Accelerator("0000:01:00.0", "GPU-1", holder_pod_uid="uid-1")])
+    accelerators.add_fault("0000:01:00.0", source="driver", code="79", evidence_class=EvidenceClass.LOST)
+    devices = SimulatedDevices(accelerators.path)
+    (device,) = devices.poll(now_seconds=5.0) or ()
+    assert devices.trouble == ""
+    assert (device.id, device.uuid, device.holder_pod_uid) == ("0000:01:00.0", "GPU-1", "uid-1")
+    assert [(fault.code, fault.evidence_class) for fault in device.faults] == [("79", EvidenceClass.LOST)]
+
+
+def test_a_fault_of_an_accelerator_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    accelerators = AcceleratorFile(tmp_path / "devices.json")
+    accelerators.create([])
+    with pytest.raises(KeyError, match="no accelerator 'x'"):
+        accelerators.add_fault("x", source="driver", code="79", evidence_class=EvidenceClass.FATAL)
