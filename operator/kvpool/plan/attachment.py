@@ -1,0 +1,105 @@
+"""Which engine sits on a slot, under which epoch, and what routers are known to give it."""
+
+from typing import Final
+
+from kvpool.api.common import Role
+from kvpool.api.engineslot import Attached, EngineSlot, Seat
+from kvpool.api.pdgroup import Attach, Output, PDGroup
+from kvpool.model.ids import ObjectKey
+from kvpool.model.instant import Instant
+from kvpool.model.observations import AgentView, OutputAck, SeatPhase
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.engines import PodBook, is_engine_pod, lives, role_spec
+from kvpool.plan.moves import key_of
+from kvpool.rules.fencing import seat_under
+
+REATTACH_GRACE_SECONDS: Final = 5.0
+"""How long after an agent's Hello an engine that was attached is still taken to be: it dials again."""
+
+
+def attached(snapshot: Snapshot, slot: EngineSlot, pods: PodBook, now: Instant) -> Attached | None:
+    """Return the engine on the slot's first seat, when engines sit on all seats under the slot's epoch."""
+    found = [_on_seat(snapshot, slot, seat, pods, now) for seat in slot.spec.seats]
+    if not found or any(engine is None for engine in found):
+        return None
+    return found[0]
+
+
+def _on_seat(
+    snapshot: Snapshot, slot: EngineSlot, seat: Seat, pods: PodBook, now: Instant
+) -> Attached | None:
+    agent = snapshot.agents.get(seat.node)
+    if agent is None:
+        return _remembered(slot)
+    view = seat_under(key_of(slot), slot.spec.epoch, agent)
+    if view is not None and view.phase is SeatPhase.ATTACHED:
+        return Attached(
+            pod_uid=view.pod_uid, pod_name=view.pod_name, endpoint=view.endpoint, epoch=slot.spec.epoch
+        )
+    if view is None or view.phase is SeatPhase.WAITING:
+        third_party = _by_device(snapshot, slot, seat, agent, pods)
+        if third_party is not None:
+            return third_party
+        if now.monotonic_seconds < agent.hello_at + REATTACH_GRACE_SECONDS:
+            return _remembered(slot)
+    return None
+
+
+def _remembered(slot: EngineSlot) -> Attached | None:
+    """What the slot's status says, while nobody else can say anything."""
+    known = slot.status.attached
+    return known if known is not None and known.epoch == slot.spec.epoch else None
+
+
+def _by_device(
+    snapshot: Snapshot, slot: EngineSlot, seat: Seat, agent: AgentView, pods: PodBook
+) -> Attached | None:
+    """The pod that holds the seat's devices, for roles whose seats follow pods: it knows no epochs itself."""
+    group = snapshot.groups.get(ObjectKey(slot.metadata.namespace, slot.spec.pd_group))
+    spec = role_spec(group, slot.spec.role) if group is not None else None
+    if group is None or spec is None or spec.attach is not Attach.OBSERVE:
+        return None
+    holders = {device.holder for device in agent.devices if device.id in seat.devices}
+    pod = pods.by_uid(next(iter(holders))) if len(holders) == 1 else None
+    if pod is None or not lives(pod) or not pod.ready or not is_engine_pod(snapshot, group, spec, pod):
+        return None
+    return Attached(
+        pod_uid=pod.uid,
+        pod_name=str(pod.key),
+        endpoint=f"{pod.address}:{spec.port}",
+        epoch=slot.spec.epoch,
+    )
+
+
+def outputs_of(group: PDGroup, role: Role) -> tuple[Output, ...]:
+    """Return the group's outputs that carry a role's weights."""
+    return tuple(output for output in group.spec.routing.outputs if output.role is role)
+
+
+def acks_of(snapshot: Snapshot, group: PDGroup, role: Role) -> dict[str, OutputAck | None]:
+    """Return what each output of a role is known to carry; None for one that acknowledged nothing yet."""
+    key = ObjectKey(group.metadata.namespace, group.metadata.name)
+    known = {ack.output: ack for ack in snapshot.acks if ack.group == key}
+    return {output.name: known.get(output.name) for output in outputs_of(group, role)}
+
+
+def acknowledged_weight(snapshot: Snapshot, group: PDGroup, slot: EngineSlot, since: float) -> int | None:
+    """Return the highest weight that an output is known to give the slot, written at `since` or later.
+
+    None when the role has no outputs: then there is nobody to ask.
+    """
+    acks = acks_of(snapshot, group, slot.spec.role)
+    if not acks:
+        return None
+    weights = [
+        ack.weights.get(slot.metadata.name, 0)
+        for ack in acks.values()
+        if ack is not None and ack.written_at >= since
+    ]
+    return max(weights, default=0)
+
+
+def is_cordoned(snapshot: Snapshot, group: PDGroup, slot: EngineSlot) -> bool:
+    """Whether every output is known to give the slot nothing (also when there is no output)."""
+    acks = acks_of(snapshot, group, slot.spec.role).values()
+    return all(ack is not None and not ack.weights.get(slot.metadata.name, 0) for ack in acks)

@@ -1,0 +1,219 @@
+"""What a PDGroup's status says: its slots, their weights, the ratio, and what is wrong."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from kvpool.api.common import Role
+from kvpool.api.conditions import ConditionType, Verdict, merge_conditions
+from kvpool.api.engineslot import EngineSlot
+from kvpool.api.pdgroup import (
+    Attach,
+    Member,
+    OutputStatus,
+    OutputType,
+    PDGroup,
+    PDGroupStatus,
+    RatioStatus,
+    RoutingStatus,
+)
+from kvpool.api.supernode import FenceLevel
+from kvpool.model.decisions import SlotWeight
+from kvpool.model.ids import ObjectKey
+from kvpool.model.instant import Instant
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.attachment import acknowledged_weight
+from kvpool.plan.domains import policy_of, supernode_of, supernode_of_group
+from kvpool.plan.draft import Draft
+from kvpool.plan.engines import engine_pods, roles_of
+from kvpool.plan.instances import slots_of
+from kvpool.plan.permission import group_standing
+from kvpool.plan.sizes import listed
+from kvpool.plan.spares import device_ids
+from kvpool.plan.validity import why_not_valid
+from kvpool.plan.weights import slot_weight
+
+MOST_MEMBERS = 128
+
+
+def group_status(snapshot: Snapshot, group: PDGroup, now: Instant) -> PDGroupStatus:
+    """Return the group's whole status. Pure; conditions that did not change keep their times."""
+    draft = Draft(snapshot, now)
+    slots = slots_of(snapshot, group)
+    weights = {slot.metadata.name: slot_weight(draft, group, slot) for slot in slots}
+    members = tuple(_member(snapshot, group, slot, weights[slot.metadata.name]) for slot in slots)
+    generation = group.metadata.generation
+    verdicts = _verdicts(draft, group, slots, members)
+    return PDGroupStatus(
+        observed_generation=generation,
+        slots=len(slots),
+        serving=sum(1 for member in members if member.effective_weight > 0),
+        members=members[:MOST_MEMBERS],
+        routing=_routing(snapshot, group, now),
+        ratio=RatioStatus(current=_ratio_text(members)),
+        conditions=merge_conditions(group.status.conditions, verdicts, generation, now.text()),
+    )
+
+
+def _member(snapshot: Snapshot, group: PDGroup, slot: EngineSlot, weight: SlotWeight) -> Member:
+    known = acknowledged_weight(snapshot, group, slot, 0.0)
+    return Member(
+        name=slot.metadata.name,
+        role=slot.spec.role,
+        weight=weight.weight,
+        effective_weight=weight.weight if known is None else known,
+        reason=weight.reason.code,
+    )
+
+
+def _routing(snapshot: Snapshot, group: PDGroup, now: Instant) -> RoutingStatus:
+    key = ObjectKey(group.metadata.namespace, group.metadata.name)
+    acks = {ack.output: ack for ack in snapshot.acks if ack.group == key}
+    outputs = []
+    for output in group.spec.routing.outputs:
+        expressible = output.type is OutputType.HTTP_ROUTE
+        ack = acks.get(output.name)
+        if ack is None:
+            outputs.append(OutputStatus(name=output.name, expressible=expressible))
+            continue
+        outputs.append(
+            OutputStatus(
+                name=output.name,
+                revision=ack.revision,
+                acknowledged="Observed" if ack.observed else "Assumed",
+                at=now.wall_at(ack.at).isoformat(timespec="seconds").replace("+00:00", "Z"),
+                expressible=expressible,
+            )
+        )
+    revision = max((ack.revision for ack in acks.values()), default=group.status.routing.revision)
+    return RoutingStatus(revision=revision, outputs=tuple(outputs))
+
+
+def _verdicts(
+    draft: Draft, group: PDGroup, slots: tuple[EngineSlot, ...], members: Iterable[Member]
+) -> list[Verdict]:
+    found = [_ready(draft, group, slots, tuple(members))]
+    standing = group_standing(draft.snapshot, group)
+    if standing.paused and standing.hold is not None:
+        found.append(Verdict(ConditionType.PAUSED, True, "Paused", standing.hold.message))
+    if standing.advises and standing.hold is not None:
+        text = f"slots, moves and weights are decided and not carried out: {standing.hold.message}"
+        found.append(Verdict(ConditionType.ACTION_WITHHELD, True, standing.hold.code, text))
+    maybe = (_ratio(group, tuple(members)), _expressible(group), _enforceable(draft, group))
+    return found + [verdict for verdict in maybe if verdict is not None]
+
+
+def _ready(
+    draft: Draft, group: PDGroup, slots: tuple[EngineSlot, ...], members: tuple[Member, ...]
+) -> Verdict:
+    kind = ConditionType.READY
+    invalid = why_not_valid(draft.snapshot, group)
+    if invalid is not None:
+        return Verdict(kind, False, invalid.code, invalid.message)
+    if not slots:
+        return _without_slots(draft, group)
+    short = _more_slots_than_devices(draft, group, slots)
+    if short is not None:
+        return short
+    dark = [member.name for member in members if member.effective_weight == 0]
+    if dark:
+        text = f"{len(members) - len(dark)} of {len(members)} slots serve; not {listed(dark)}"
+        return Verdict(kind, False, "SlotsUnserved", text)
+    return Verdict(kind, True, "Serving", f"all {len(members)} slots serve")
+
+
+def _without_slots(draft: Draft, group: PDGroup) -> Verdict:
+    counts = [
+        f"{len(engine_pods(draft.snapshot, group, spec))} {role.value.lower()} engine pods"
+        for role, spec in roles_of(group)
+    ]
+    hold = group_standing(draft.snapshot, group).hold
+    if hold is None:
+        return Verdict(ConditionType.READY, False, "NoSlots", f"no slots yet; {', '.join(counts)} seen")
+    return Verdict(ConditionType.READY, True, "Observing", f"{', '.join(counts)} seen; {hold.message}")
+
+
+def _more_slots_than_devices(draft: Draft, group: PDGroup, slots: tuple[EngineSlot, ...]) -> Verdict | None:
+    """All slots' devices against all devices of the nodes they may use; None while any agent is unheard."""
+    supernode = supernode_of_group(draft.snapshot, group)
+    nodes = [
+        node
+        for node in draft.snapshot.kvnodes
+        if supernode is None or supernode_of(draft.snapshot, node) is supernode
+    ]
+    if any(node not in draft.snapshot.agents for node in nodes):
+        return None
+    sizes = {role: spec.devices_per_pod for role, spec in roles_of(group)}
+    wanted = sum(sizes.get(slot.spec.role, 1) for slot in slots)
+    have = sum(len(device_ids(draft.snapshot.agents[node])) for node in nodes)
+    if wanted <= have:
+        return None
+    text = (
+        f"{len(slots)} slots need {wanted} devices, {len(nodes)} nodes have {have}: ask for fewer instances"
+    )
+    return Verdict(ConditionType.READY, False, "MoreSlotsThanDevices", text)
+
+
+def _serving(members: Iterable[Member], role: Role) -> int:
+    return sum(1 for member in members if member.role is role and member.effective_weight > 0)
+
+
+def _ratio_text(members: tuple[Member, ...]) -> str:
+    roles = {member.role for member in members}
+    if roles != {Role.PREFILL, Role.DECODE}:
+        return ""
+    return f"{_serving(members, Role.PREFILL)}/{_serving(members, Role.DECODE)}"
+
+
+def _ratio(group: PDGroup, members: tuple[Member, ...]) -> Verdict | None:
+    """Serving prefill to decode against the bounds; nothing to say without bounds or without both roles."""
+    bounds = group.spec.ratio
+    if bounds is None or (bounds.min is None and bounds.max is None) or not _ratio_text(members):
+        return None
+    kind = ConditionType.RATIO_CONSTRAINT_VIOLATED
+    prefill, decode = _serving(members, Role.PREFILL), _serving(members, Role.DECODE)
+    low = _fraction(bounds.min)
+    high = _fraction(bounds.max)
+    now = f"{prefill} prefill to {decode} decode instances serve"
+    if low is not None and prefill * low.denominator < low.numerator * decode:
+        return Verdict(kind, True, "BelowMinimum", f"{now}, ratio.min is {bounds.min}: add prefill instances")
+    if high is not None and prefill * high.denominator > high.numerator * decode:
+        return Verdict(kind, True, "AboveMaximum", f"{now}, ratio.max is {bounds.max}: add decode instances")
+    return Verdict(kind, False, "WithinBounds", now)
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    """Read `2/3`; None for nothing, and for a fraction over zero."""
+    if text is None:
+        return None
+    above, _, below = text.partition("/")
+    return Fraction(int(above), int(below)) if int(below) else None
+
+
+def _expressible(group: PDGroup) -> Verdict | None:
+    """Outputs that must carry weights and know only in and out."""
+    outputs = group.spec.routing.outputs
+    if not outputs:
+        return None
+    refused = [
+        f"{output.name} ({output.type.value})"
+        for output in outputs
+        if output.type is not OutputType.HTTP_ROUTE and output.weights == "Required"
+    ]
+    kind = ConditionType.WEIGHT_NOT_EXPRESSIBLE
+    if refused:
+        text = f"{listed(refused)} know only in and out, weights is Required: use HTTPRoute or BestEffort"
+        return Verdict(kind, True, "Required", text)
+    return Verdict(kind, False, "AsAsked", "every output carries what is asked of it")
+
+
+def _enforceable(draft: Draft, group: PDGroup) -> Verdict | None:
+    """Roles whose engines kvpool cannot stop, where the policy wants a proven stop before a bind."""
+    require = policy_of(supernode_of_group(draft.snapshot, group)).fence.require
+    if require is FenceLevel.CONTENT_ONLY:
+        return None
+    kind = ConditionType.FENCE_NOT_ENFORCEABLE
+    weak = [role.value for role, spec in roles_of(group) if spec.attach is Attach.OBSERVE]
+    if weak:
+        text = f"engines of {listed(weak)} (attach Observe) cannot be stopped by kvpool, fence.require is "
+        return Verdict(kind, True, "AttachObserve", f"{text}{require.value}: use attach Standby")
+    return Verdict(kind, False, "Enforceable", f"every role's engines can be fenced to {require.value}")

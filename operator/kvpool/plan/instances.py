@@ -1,0 +1,127 @@
+"""How many slots a group has: makes the missing ones, and takes leave of those nobody wants any more."""
+
+from kvpool.api import labels
+from kvpool.api.engineslot import EngineSlot, EngineSlotSpec
+from kvpool.api.pdgroup import PDGroup
+from kvpool.model.decisions import CreateSlot, DeleteSlot, ForgetSlot, Reason, Withheld
+from kvpool.model.ids import ObjectKey
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.attachment import is_cordoned
+from kvpool.plan.draft import Draft
+from kvpool.plan.engines import engine_pods, role_spec, roles_of
+from kvpool.plan.moves import key_of
+from kvpool.plan.permission import group_standing
+from kvpool.plan.settling import has_claims
+from kvpool.plan.validity import why_not_valid
+from kvpool.rules.fencing import fence_of_seat
+
+
+def slot_key(group: PDGroup, role: str, instance: int) -> ObjectKey:
+    """Return `<group>-<role>-<instance>`."""
+    return ObjectKey(group.metadata.namespace, f"{group.metadata.name}-{role.lower()}-{instance}")
+
+
+def group_of(snapshot: Snapshot, slot: EngineSlot) -> PDGroup | None:
+    """Return the slot's group; None when it was deleted."""
+    return snapshot.groups.get(ObjectKey(slot.metadata.namespace, slot.spec.pd_group))
+
+
+def slots_of(snapshot: Snapshot, group: PDGroup) -> tuple[EngineSlot, ...]:
+    """Return the group's slots by name."""
+    return tuple(
+        slot
+        for key, slot in sorted(snapshot.slots.items())
+        if key.namespace == group.metadata.namespace and slot.spec.pd_group == group.metadata.name
+    )
+
+
+def is_wanted(snapshot: Snapshot, slot: EngineSlot) -> bool:
+    """Whether the slot's group still asks for it. A slot without a group is kept: its weights are frozen."""
+    if slot.metadata.deletion_timestamp is not None:
+        return False
+    group = group_of(snapshot, slot)
+    if group is None:
+        return True
+    spec = role_spec(group, slot.spec.role)
+    if spec is None:
+        return False
+    return spec.instances is None or slot.spec.instance < spec.instances
+
+
+def create_slots(draft: Draft, group: PDGroup) -> None:
+    """Make the slots that the group asks for and does not have."""
+    missing = _missing(draft.snapshot, group)
+    if not missing:
+        return
+    key = ObjectKey(group.metadata.namespace, group.metadata.name)
+    hold = group_standing(draft.snapshot, group).hold or why_not_valid(draft.snapshot, group)
+    if hold is not None:
+        names = ", ".join(slot.name for slot, _ in missing[:4])
+        draft.withhold(Withheld("PDGroup", key, f"create {len(missing)} slots ({names})", hold))
+        draft.explain(f"group {key}", hold)
+        return
+    owner = group.metadata.uid if group.spec.routing.on_delete == "Remove" else ""
+    for slot, spec in missing:
+        draft.act(CreateSlot(slot, spec, owner, Reason("Wanted", f"PDGroup {key} asks for it")))
+
+
+def _missing(snapshot: Snapshot, group: PDGroup) -> list[tuple[ObjectKey, EngineSlotSpec]]:
+    found = []
+    for role, spec in roles_of(group):
+        count = spec.instances
+        if count is None:
+            count = len(engine_pods(snapshot, group, spec))
+        for instance in range(count):
+            key = slot_key(group, role.value, instance)
+            if key not in snapshot.slots:
+                wanted = EngineSlotSpec(pd_group=group.metadata.name, role=role, instance=instance)
+                operator_epoch = snapshot.leadership.operator_epoch
+                found.append((key, wanted.model_copy(update={"operator_epoch": operator_epoch})))
+    return found
+
+
+def delete_unwanted(draft: Draft, slot: EngineSlot) -> None:
+    """Ask for the deletion of a slot that is not wanted, once routers are known to send it nothing."""
+    group = group_of(draft.snapshot, slot)
+    key = key_of(slot)
+    if slot.metadata.deletion_timestamp is not None or group is None:
+        return
+    hold = group_standing(draft.snapshot, group).hold
+    if hold is not None:
+        draft.withhold(Withheld("EngineSlot", key, "delete the slot", hold))
+        draft.explain(f"slot {key}", hold)
+    elif is_cordoned(draft.snapshot, group, slot):
+        draft.act(DeleteSlot(key, slot.metadata.uid, Reason("Unwanted", "its group asks for fewer slots")))
+    else:
+        draft.explain(f"slot {key}", Reason("CordonPending", "waits for its outputs to acknowledge weight 0"))
+
+
+def is_given_up(draft: Draft, slot: EngineSlot) -> bool:
+    """Whether a deleting slot's engines are proven to be out, so that its devices may be given back."""
+    if slot.metadata.deletion_timestamp is None:
+        return False
+    return all(
+        seat.node not in draft.snapshot.kvnodes
+        or fence_of_seat(
+            key_of(slot),
+            slot.spec.epoch,
+            draft.snapshot.agents.get(seat.node),
+            booted_as=draft.snapshot.kvnodes[seat.node].status.boot_id,
+            host_is_dead=draft.judgement.is_dead(seat.node),
+        )
+        is not None
+        for seat in slot.spec.seats
+    )
+
+
+def forget_deleted(draft: Draft, slot: EngineSlot) -> None:
+    """Let a deleting slot go once its engines are out and its claims are gone."""
+    key = key_of(slot)
+    if labels.FENCE_FINALIZER not in slot.metadata.finalizers:
+        return
+    if not is_given_up(draft, slot):
+        waits = ", ".join(seat.node for seat in slot.spec.seats)
+        draft.explain(f"slot {key}", Reason("FencePending", f"deletion waits for {waits} to stop its engine"))
+    elif not has_claims(draft, slot):
+        reason = Reason("Forget", "its engine is out and nothing is claimed for it")
+        draft.act(ForgetSlot(key, slot.metadata.uid, slot.metadata.resource_version, reason))

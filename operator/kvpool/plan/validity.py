@@ -1,0 +1,67 @@
+"""Whether a PDGroup makes sense among the other objects: its pool, its workloads, and whose pods they are."""
+
+from kvpool.api.pdgroup import PDGroup
+from kvpool.model.decisions import Reason
+from kvpool.model.ids import ObjectKey
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.engines import engine_pods, roles_of, workload_key
+from kvpool.plan.sizes import listed
+
+
+def why_not_valid(snapshot: Snapshot, group: PDGroup) -> Reason | None:
+    """Return why nothing new may be decided for the group; None when it makes sense."""
+    return (
+        _no_role(group)
+        or _pool_missing(snapshot, group)
+        or _workload_unknown(snapshot, group)
+        or _pods_of_another(snapshot, group)
+    )
+
+
+def _no_role(group: PDGroup) -> Reason | None:
+    if roles_of(group):
+        return None
+    return Reason("NoRole", "neither spec.prefill nor spec.decode is given: nothing to route to")
+
+
+def _pool_missing(snapshot: Snapshot, group: PDGroup) -> Reason | None:
+    key = ObjectKey(group.metadata.namespace, group.spec.pool_ref.name)
+    if key in snapshot.pools:
+        return None
+    return Reason(
+        "PoolNotFound", f"spec.poolRef names KVPool {key}, which does not exist: create it or rename"
+    )
+
+
+def _workload_unknown(snapshot: Snapshot, group: PDGroup) -> Reason | None:
+    """A workload whose scale sub-resource could not be read; one that was not asked yet says nothing."""
+    for role, spec in roles_of(group):
+        key = workload_key(group, spec)
+        field = f"spec.{role.value.lower()}"
+        if spec.pod_selector is None and not key:
+            text = f"{field} gives neither workloadRef nor podSelector: its pods cannot be found"
+            return Reason("NoSelector", text)
+        if spec.pod_selector is None and snapshot.workload_selectors.get(key, {}) is None:
+            text = f"{field}.workloadRef {key} has no scale sub-resource with a selector: give podSelector"
+            return Reason("WorkloadNotScalable", text)
+    return None
+
+
+def _pods_of_another(snapshot: Snapshot, group: PDGroup) -> Reason | None:
+    """The older group keeps pods that two groups select; creation time, then name, decides."""
+    mine = {
+        pod.uid: pod.key.name for _, spec in roles_of(group) for pod in engine_pods(snapshot, group, spec)
+    }
+    for key, other in sorted(snapshot.groups.items()):
+        if key.namespace != group.metadata.namespace or _age_key(other) >= _age_key(group):
+            continue
+        theirs = {pod.uid for _, spec in roles_of(other) for pod in engine_pods(snapshot, other, spec)}
+        shared = [name for uid, name in mine.items() if uid in theirs]
+        if shared:
+            text = f"{len(shared)} of {len(mine)} pods ({listed(shared)}) belong to the older PDGroup {key}"
+            return Reason("PodsClaimedByOther", f"{text}: narrow a selector")
+    return None
+
+
+def _age_key(group: PDGroup) -> tuple[str, str]:
+    return (group.metadata.creation_timestamp or "", group.metadata.name)
