@@ -31,7 +31,7 @@ class EpochGate:
             log.warning("highest operator epoch is unreadable", file=str(self._file), error=str(error))
 
     def admits(self, epoch: int, what: str) -> bool:
-        """Accept or refuse a message of `epoch`; a higher one is on the disk when this returns. Raises OSError."""
+        """Accept or refuse a message of `epoch`; a higher one is on the disk first. Raises OSError."""
         if epoch < self.highest:
             self.refused += 1
             log.warning("refused a lower operator epoch", what=what, epoch=epoch, highest=self.highest)

@@ -1,4 +1,4 @@
-"""The node's lease on this machine: the rules of `kvpool.rules.lease` on CLOCK_BOOTTIME, kept over restarts."""
+"""The node's lease on this machine: `kvpool.rules.lease` on CLOCK_BOOTTIME, kept over restarts."""
 
 from __future__ import annotations
 

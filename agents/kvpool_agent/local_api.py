@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import itertools
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,18 +46,21 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
     `changed` is called after every change that the operator should hear of.
     """
 
-    def __init__(
-        self, book: SeatBook, door: FrontDoor, seats_file: Path, changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, book: SeatBook, door: FrontDoor, seats_file: Path) -> None:
         self.book = book
         self._door = door
         self._seats_file = seats_file
-        self._changed = changed
+        self.changed: Callable[[], None] = lambda: None
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
         self._saved = b""
         self._server: grpc.aio.Server | None = None
         self.refused_messages = 0
+
+    @property
+    def turned_away(self) -> int:
+        """Connections beyond the bound, since the start."""
+        return self._door.turned_away
 
     async def start(self, inner: Path) -> None:
         """Load the seats, serve, then open the door. Raises OSError."""
@@ -124,7 +127,7 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
                 "engine told", verb=command.verb, slot=command.slot, epoch=command.epoch, why=command.reason
             )
             self._send(command.connection, _response(command))
-        self._changed()
+        self.changed()
 
     def extend_leases(self, ttl_ms: int) -> None:
         """Tell every engine how long the node's lease still runs."""

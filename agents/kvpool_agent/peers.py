@@ -47,7 +47,7 @@ class PeerWatch:
         }
 
     async def look(self, members: Sequence[Member], *, everybody: bool) -> None:
-        """Probe the peers that this node witnesses, or all of them. Peers that left the group are forgotten."""
+        """Probe the peers that this node witnesses, or all. Peers that left the group are forgotten."""
         asked_at_seconds = boottime_seconds()
         chosen = {
             member.node: member

@@ -122,11 +122,10 @@ def _of_keeper(record: Record, look: Look, now_boottime_ns: int) -> tuple[Findin
     found: list[Finding] = []
     status = look.keeper.status
     if not look.keeper.alive or status is None:
-        silence = f"for {look.keeper.age_seconds:.0f} s" if status is not None else "at all"
         found.append(
             Finding(
                 "KeeperSilent",
-                f"no heartbeat of the keeper {silence} (limit {KEEPER_SILENT_SECONDS:g} s); memory is kept",
+                f"no heartbeat of the keeper within {KEEPER_SILENT_SECONDS:g} s; the memory is kept",
             )
         )
     elif status.phase is not KeeperPhase.READY:
@@ -134,7 +133,6 @@ def _of_keeper(record: Record, look: Look, now_boottime_ns: int) -> tuple[Findin
     if status is not None and status.contents_lost_count:
         age_seconds = (now_boottime_ns - status.contents_lost_boottime_ns) / NANOSECONDS
         if age_seconds < CONTENTS_LOST_SHOWN_SECONDS:
-            lost = f"{status.contents_lost_count} times, last {age_seconds:.0f} s ago"
-            text = f"{lost}: {status.contents_lost_reason}"
+            text = f"{status.contents_lost_count} times so far, last: {status.contents_lost_reason}"
             found.append(Finding("StoreContentsLost", text, degrades=False))
     return tuple(found)

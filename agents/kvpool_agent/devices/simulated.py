@@ -2,21 +2,21 @@
 
     {"devices": [
       {"id": "0000:01:00.0", "uuid": "GPU-1", "holderPodUid": "4f1c...",
-       "faults": [{"source": "driver", "code": "79", "class": "Fatal", "at": "2026-01-31T12:00:00Z"}]}]}
+       "faults": [{"source": "driver", "code": "79", "class": "Fatal",
+                   "at": "2026-01-31T12:00:00Z"}]}]}
 
-`holderPodUid`, `faults` and `at` may be left out; a fault without `at` counts from when it was first seen. The
-same source and code listed several times count as several sightings. A file that cannot be read makes every
-device unknown, never faulty.
+`holderPodUid`, `faults` and `at` may be left out; a fault without `at` counts from when it was first seen.
+The same source and code listed several times count as several sightings. A file that cannot be read makes
+every device unknown, never faulty.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
 from pathlib import Path
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from kvpool.api.supernode import EvidenceClass
 from kvpool_agent.devices.base import Device, Fault
@@ -36,7 +36,7 @@ class _FaultEntry(_Entry):
     source: str = Field(min_length=1, max_length=63)
     code: str = Field(min_length=1, max_length=63)
     evidence_class: EvidenceClass = Field(alias="class")
-    at: datetime | None = None
+    at: AwareDatetime | None = None
 
     @field_validator("code", mode="before")
     @classmethod
@@ -83,6 +83,7 @@ class SimulatedDevices:
                 return None
             text = self._path.read_bytes()
         except OSError as error:
+            self._stamp = None
             return self._unknown(f"{self._path}: {error.strerror}")
         self._stamp = stamp
         try:
