@@ -16,7 +16,9 @@ ROLE: Final = "kvpool.dev/role"
 SLOT: Final = "kvpool.dev/slot"
 
 PAUSED: Final = "kvpool.dev/paused"
-"""Annotation on any people's object, or on the leader Lease for the whole cluster: no new actions."""
+"""Annotation on any people's object: no new actions for it."""
+PAUSE_CONFIG_MAP: Final = "kvpool-pause"
+"""In the operator's namespace: while it exists with `paused: "true"`, no new action starts anywhere."""
 
 OPERATOR_EPOCH: Final = "kvpool.dev/operator-epoch"
 ROUTE_REVISION: Final = "kvpool.dev/route-revision"

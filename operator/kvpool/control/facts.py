@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, TierBudget
+from kvpool.api.labels import PAUSE_CONFIG_MAP
 from kvpool.api.schema import Model
 from kvpool.cluster.resources import (
     CONFIG_MAPS,
@@ -32,9 +33,6 @@ from kvpool.control.metrics import OperatorMetrics
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import NodeFact, PodFact
 from kvpool.world.project import Malformed, parse_object, project_node, project_pod, ready_addresses
-
-PAUSE_CONFIG_MAP: Final = "kvpool-pause"
-"""In the operator's namespace: while it exists with `paused: "true"`, no new action starts anywhere."""
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")

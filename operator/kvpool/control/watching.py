@@ -10,6 +10,7 @@ from typing import Final
 import kopf
 import structlog
 
+from kvpool.api.labels import PAUSE_CONFIG_MAP
 from kvpool.cluster.backoff import jittered
 from kvpool.cluster.errors import ApiError
 from kvpool.cluster.listwatch import ListWatch, list_into
@@ -26,7 +27,6 @@ from kvpool.cluster.resources import (
 )
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.store import FactStore
-from kvpool.control.facts import PAUSE_CONFIG_MAP
 from kvpool.control.people_watch import PEOPLES, people_registry, people_settings
 
 RESYNC_SECONDS: Final = 60.0
