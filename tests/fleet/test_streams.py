@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import grpc
 import pytest
 
+from kvpool.fleet import server
 from kvpool.fleet.ca import Authority
 from kvpool.fleet.fleet import Fleet
-from kvpool.model.nodeplan import LeaseTerms, NodePlanData, RosterMember
+from kvpool.model.nodeplan import LeaseTerms, NodePlanData, PlannedUnit, RosterMember
 from kvpool.model.observations import AgentView
 from kvpool.wire.keepalive import MAX_MESSAGE_BYTES
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
@@ -23,6 +24,20 @@ from tests.harness.waiting import wait_until_async
 TERMS = LeaseTerms(duration_seconds=10.0, max_skew_seconds=1.0, strict=False)
 PLAN = NodePlanData("node-1", 7, (), (), (), TERMS, hold=False)
 HELD = replace(PLAN, hold=True)
+LARGE_UNIT = PlannedUnit(
+    name="u",
+    pool="ns/pool",
+    tier="SSD",
+    size_bytes=1,
+    numa_node=-1,
+    backend="file",
+    path="",
+    generation=1,
+    mooncake=None,
+    adopt=True,
+    release="None",
+    unmount_at_deadline=False,
+)
 
 
 async def view_where(fleet: Fleet, node: str, what: str, **fields: object) -> AgentView:
@@ -421,6 +436,26 @@ async def test_a_silent_stream_is_ended_after_three_leases(
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert counts.by_name["refused", "Silent"] == 1
     await view_where(fleet, "node-1", "the end of the stream", connected=False)
+
+
+async def test_an_agent_that_does_not_read_is_ended_and_costs_no_memory(
+    fleet: Fleet, connect: Connect, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "WRITE_SECONDS", 0.3)
+    await welcomed(connect)
+    names = (f"u{number}" for number in range(64))
+    units = tuple(replace(LARGE_UNIT, name=name, path="/" + "x" * 1000) for name in names)
+
+    async def ended() -> bool:
+        # Each plan is new, and taken from the outbox as long as the connection has room.
+        fleet.set_plan(
+            "node-1", replace(PLAN, units=units, hold=not fleet.views()["node-1"].plan_revision % 2)
+        )
+        return not fleet.views()["node-1"].connected
+
+    await wait_until_async(ended, 20, "the end of the stream", poll_seconds=0.002)
+    assert counts.by_name["refused", "Silent"] == 1
+    assert counts.by_name["superseded", "node_plan"] > 0
 
 
 async def test_a_forgotten_node_is_gone_with_its_stream(fleet: Fleet, connect: Connect) -> None:

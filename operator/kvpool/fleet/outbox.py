@@ -34,8 +34,7 @@ class Outbox:
         return kind in self._waiting
 
     def end(self, ending: NotLeaderData | RefusedError) -> None:
-        """Drop what waits and end the stream: with a last word, or as refused. The first ending holds."""
-        self._waiting.clear()
+        """End the stream, before what waits: with a last word, or as refused. The first ending holds."""
         self._end = self._end or ending
         self._changed.set()
 

@@ -22,6 +22,8 @@ from kvpool.wire.v1alpha1 import agent_pb2_grpc as rpc
 
 HELLO_SECONDS: Final = 10.0
 """How long a new stream may take to say who it is."""
+WRITE_SECONDS: Final = 10.0
+"""How long an agent may take to make room for a message."""
 ENROL_SECONDS: Final = 15.0
 
 _EnrolContext: TypeAlias = aio.ServicerContext[pb.EnrollRequest, pb.EnrollResponse]
@@ -109,7 +111,12 @@ class AgentService(rpc.AgentServiceServicer):
         while True:
             message = await session.outbox.take()
             self._sessions.sending(session, message, self._clock())
-            await context.write(operator_message_to_wire(message))
+            try:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await context.write(operator_message_to_wire(message))
+            except TimeoutError as error:
+                text = f"the agent took no message for {WRITE_SECONDS:g} s"
+                raise RefusedError(Reason.SILENT, text) from error
             self._metrics.sent(message.name)
             if isinstance(message, NotLeaderData):
                 return
