@@ -24,7 +24,8 @@ HELLO_SECONDS: Final = 10.0
 """How long a new stream may take to say who it is."""
 WRITE_SECONDS: Final = 10.0
 """How long an agent may take to make room for a message."""
-ENROL_SECONDS: Final = 15.0
+ENROL_SECONDS: Final = 9.0
+"""Below the patience of agents, so that they hear the reason."""
 
 _EnrolContext: TypeAlias = aio.ServicerContext[pb.EnrollRequest, pb.EnrollResponse]
 _StreamContext: TypeAlias = aio.ServicerContext[pb.ConnectRequest, pb.ConnectResponse]

@@ -23,9 +23,9 @@ from kvpool.wire import convert_bounds as read
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
 
 TIERS = get_args(BudgetTierName)
-MAX_EVIDENCE = 16
+MAX_EVIDENCE = 64
 MAX_RECENT = 32
-_MAX_FINDINGS = 8
+_MAX_FINDINGS = 64
 _MAX_LOOPS = 32
 
 _SEAT_PHASES: Mapping[int, SeatPhase] = {
