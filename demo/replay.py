@@ -13,7 +13,6 @@ import ctypes
 import dataclasses
 import hashlib
 import json
-import sys
 import time
 from bisect import bisect_right
 from collections import Counter
@@ -189,9 +188,8 @@ def _print_progress(total: int) -> Progress:
         if counts.seconds - shown >= 1.0 or counts.requests == total:
             shown = counts.seconds
             print(
-                f"replay: {counts.requests}/{total} requests, {counts.lookups} look-ups, "
+                f"{counts.requests}/{total} requests, {counts.lookups} look-ups, "
                 f"hit rate {counts.hit_rate:.4f}, {counts.seconds:.1f} s",
-                file=sys.stderr,
                 flush=True,
             )
 
@@ -199,14 +197,15 @@ def _print_progress(total: int) -> Progress:
 
 
 def main() -> None:
-    """Replay, show progress on standard error, and print the counts as JSON on standard output."""
+    """Replay, print progress, and write the counts to `--out` as one JSON object."""
     parser = argparse.ArgumentParser(prog="python -m demo.replay", description=__doc__)
     parser.add_argument("--master", required=True, help="host:port of the Mooncake master")
     parser.add_argument("--local-name", required=True, help="host:port that this client calls itself")
     parser.add_argument("--trace", type=Path, default=DEFAULT_TRACE)
     parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--block-bytes", type=parse_quantity, default=4096, help="4Ki to 8Ki are usual here")
+    parser.add_argument("--block-bytes", type=parse_quantity, default=8192, help="4Ki to 8Ki are usual here")
     parser.add_argument("--keep-store", action="store_true", help="do not empty the store first")
+    parser.add_argument("--out", type=Path, help="where to write the counts")
     arguments = parser.parse_args()
     try:
         requests = read_trace(arguments.trace, first=arguments.requests)
@@ -226,8 +225,9 @@ def main() -> None:
         replay.close()
     finally:
         store.close()
-    summary = {**dataclasses.asdict(counts), "hit_rate": counts.hit_rate, "ceiling": reuse_ceiling(requests)}
-    print(json.dumps(summary))
+    print(f"hit rate {counts.hit_rate:.4f}; with room for everything it is {reuse_ceiling(requests):.4f}")
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(dataclasses.asdict(counts)) + "\n")
 
 
 if __name__ == "__main__":
