@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kvpool.model.decisions import Reason
-from kvpool.model.instant import Instant
+from kvpool.model.instant import Instant, moment_text
 from kvpool.model.observations import AgentView, StoreView
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.sizes import listed
@@ -31,10 +31,10 @@ def is_fresh_store(store: StoreView | None, now: Instant) -> bool:
 
 
 def silence_text(agent: AgentView | None, now: Instant) -> str:
-    """Say how long an agent has been silent."""
+    """Say since when an agent has been silent; the moment, not the age, so that the text stands still."""
     if agent is None:
         return "its agent has not been heard yet"
-    return f"its agent's last report is {now.monotonic_seconds - agent.reported_at:.0f} s old"
+    return f"its agent's last report is from {moment_text(now.wall_at(agent.reported_at))}"
 
 
 def stale_moments(agents: Iterable[AgentView], now: Instant) -> list[float]:

@@ -134,7 +134,7 @@ def _ready(
     used, silent = total_used(readings)
     bound = sum(reading.bound_bytes for reading in readings)
     text = f"{short_size(used)} of {short_size(bound)}"
-    if silent:
+    if silent and answer.demand.pool.spec.store.mooncake is not None:
         text += f"; {silent} units do not say"
     broken = broken_order(tiers)
     if broken is not None:

@@ -1,5 +1,6 @@
 """When a status is worth a write: at once for what people act on, rarely for figures that always move."""
 
+import re
 from typing import Any, Final
 
 from kvpool.api.kvpool import KVPoolStatus
@@ -7,7 +8,9 @@ from kvpool.api.tierbudget import TierBudgetStatus, TierFigures
 from kvpool.model.instant import Instant
 
 REFRESH_SECONDS: Final = 10.0
-"""The least age difference of two statuses that differ in use, age and texts only."""
+"""The least age difference of two statuses that differ in use, ages and figures within texts only."""
+
+_FIGURE: Final = re.compile(r"\d+(?:\.\d+)?(?:[KMGTPE]i?)?")
 
 
 def due_at(
@@ -30,10 +33,11 @@ def _observed(tiers: tuple[TierFigures, ...], now: Instant) -> float | None:
 
 
 def _steady(status: KVPoolStatus | TierBudgetStatus) -> dict[str, Any]:
-    """The status without use, ages and texts."""
+    """The status without use and ages, and with texts without their figures."""
     dumped = status.model_dump()
     for tier in dumped["tiers"]:
         del tier["used"], tier["observed_at"]
     for condition in dumped["conditions"]:
-        del condition["message"], condition["last_transition_time"]
+        condition["message"] = _FIGURE.sub("#", condition["message"])
+        del condition["last_transition_time"]
     return dumped

@@ -7,7 +7,7 @@ the next one waits until it is bound again. New units come all at once.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kvpool.api.kvnode import UnitPhase, UnitSpec
+from kvpool.api.kvnode import UnitPhase, UnitSpec, UnitStore
 from kvpool.api.kvpool import ReclaimPolicy
 from kvpool.model.decisions import Reason, SetUnits
 from kvpool.plan.admission import Admission
@@ -59,7 +59,7 @@ def _keep_up(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand | None
         return
     if not may_touch(scene, demand, ground.name, unit.tier):
         return
-    kept = _renewed(unit, demand)
+    kept = _renewed(scene, unit, demand)
     why = must_be_made_anew(scene, ground, unit)
     if why is not None:
         changes[at] = (kept.model_copy(update={"generation": _next_generation(scene, ground, unit)}), why)
@@ -73,17 +73,38 @@ def may_touch(scene: Scene, demand: Demand, node: str, tier: str) -> bool:
     return demand.standing.may_act and (ruling is None or ruling.standing.may_act)
 
 
-def _renewed(unit: UnitSpec, demand: Demand) -> UnitSpec:
+def _renewed(scene: Scene, unit: UnitSpec, demand: Demand) -> UnitSpec:
     """The unit with what follows its pool without touching the memory."""
     pool = demand.pool
     tier = next((tier for tier in demand.tiers if tier.tier == unit.tier), None)
     return unit.model_copy(
         update={
+            "store": store_of(scene, demand) or unit.store,
             "pool_uid": pool.metadata.uid,
             "reclaim_policy": pool.spec.reclaim_policy,
             "on_restart": tier.on_restart if tier is not None and tier.declared_bytes else unit.on_restart,
         }
     )
+
+
+def store_of(scene: Scene, demand: Demand) -> UnitStore | None:
+    """Return where the pool's segments are mounted; None for no store, or while its address is unknown."""
+    mooncake = demand.pool.spec.store.mooncake
+    view = scene.snapshot.stores.get(demand.key)
+    if mooncake is None or view is None or not view.rpc_address:
+        return None
+    return UnitStore(
+        master=view.rpc_address,
+        admin=view.admin_address,
+        metadata_server=mooncake.metadata_server,
+        protocol=mooncake.transport.protocol,
+        devices=",".join(mooncake.transport.devices),
+    )
+
+
+def _reserve_bytes(scene: Scene, node: str, tier: str) -> int:
+    ruling = scene.rulings.of(node, tier)
+    return ruling.reserve_bytes if ruling is not None else 0
 
 
 def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
@@ -159,8 +180,10 @@ def _new_unit(scene: Scene, demand: Demand, tier: TierDemand, site: Site, size: 
         path=site.path,
         on_restart=tier.on_restart,
         reclaim_policy=demand.pool.spec.reclaim_policy,
+        reserve_bytes=_reserve_bytes(scene, site.node, tier.tier),
+        store=store_of(scene, demand),
     )
-    generation = max(1, _next_generation(scene, scene.grounds[site.node], unit) - 1)
+    generation = 1 + _newest_known(scene, scene.grounds[site.node], unit)
     return unit.model_copy(update={"generation": generation})
 
 
@@ -175,17 +198,22 @@ def _resized(
     before = short_size(unit.size_bytes)
     if size == 0:
         reason = Reason("Shrunk", f"unit {unit.name} of {before} is no longer wanted")
-        return _renewed(unit, demand).model_copy(update={"release": "Drain"}), reason
+        return _renewed(scene, unit, demand).model_copy(update={"release": "Drain"}), reason
     generation = _next_generation(scene, scene.grounds[node], unit)
     reason = Reason("Resized", f"unit {unit.name} goes from {before} to {short_size(size)}")
-    return _renewed(unit, demand).model_copy(update={"size_bytes": size, "generation": generation}), reason
+    return _renewed(scene, unit, demand).model_copy(update={"size_bytes": size, "generation": generation}), reason
 
 
 def _next_generation(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
     """One above every generation of the unit that is decided, reported or kept by a pod."""
+    return 1 + max(unit.generation, _newest_known(scene, ground, unit))
+
+
+def _newest_known(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
+    """The highest generation of the unit that is reported or kept by a pod; 0 for none."""
     view = ground.view(unit.name)
-    kept = [generation_kept(pod) for pod in keepers_of(scene, ground.name, unit)]
-    return 1 + max([unit.generation, view.generation if view is not None else 0, *kept])
+    reported = view.generation if view is not None else 0
+    return max([reported, *(generation_kept(pod) for pod in keepers_of(scene, ground.name, unit))])
 
 
 def _forget_gone_node(scene: Scene, ground: Ground, changes: Changes) -> None:

@@ -1,0 +1,1 @@
+"""Builders of worlds, objects and observations for tests of pure decisions."""
