@@ -6,6 +6,4 @@ cd "$(dirname "$0")/.."
 python -m grpc_tools.protoc -Iproto --python_out=operator --grpc_python_out=operator \
   --mypy_out=operator --mypy_grpc_out=operator proto/kvpool/wire/v1alpha1/*.proto
 python -m tools.crdgen
-mkdir -p charts/kvpool/files/crds
-cp crds/kvpool.dev_*.yaml charts/kvpool/files/crds/
 cp alerts/alerts.yaml charts/kvpool/files/alerts.yaml

@@ -17,6 +17,21 @@ NamespacedName = Annotated[str, Field(min_length=1, max_length=507)]
 Counter = Annotated[int, Field(ge=0)]
 
 
+class UnitStore(Model):
+    """The Mooncake master that a unit's segment joins, as last known; it outlives the pool's object."""
+
+    master: Annotated[str, Field(min_length=1, max_length=253)]
+    """address:port of the master's RPC."""
+    admin: Annotated[str, Field(max_length=253)] = ""
+    """address:port of the master's admin HTTP surface."""
+    metadata_server: Annotated[str, Field(max_length=512)] = "P2PHANDSHAKE"
+    """P2PHANDSHAKE, or a metadata server."""
+    protocol: Annotated[str, Field(max_length=16)] = "tcp"
+    """tcp or rdma."""
+    devices: Annotated[str, Field(max_length=1024)] = ""
+    """RDMA devices, comma separated."""
+
+
 @cel(
     "self.generation >= oldSelf.generation",
     message_expression="'generation must not fall from %d to %d'"
@@ -50,6 +65,10 @@ class UnitSpec(Model):
     """Folder of backend file."""
     generation: Annotated[int, Field(ge=1)] = 1
     """Raised when the unit has to be made anew (boot lost, size changed)."""
+    reserve_bytes: Counter = 0
+    """Bytes of the medium that are to stay free beside the unit."""
+    store: UnitStore | None = None
+    """The store that mounts the unit; absent for a pool without one."""
     on_restart: OnRestart = OnRestart.ADOPT
     """What becomes of an SSD unit's file when its keeper or node comes back."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN

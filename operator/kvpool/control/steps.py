@@ -75,7 +75,8 @@ class Steps:
         snapshot = self.gatherer.snapshot()
         for name in snapshot.kvnodes:
             plan = node_plan(snapshot, name)
-            self.fleet.set_plan(name, plan)
+            if plan is not None:
+                self.fleet.set_plan(name, plan)
         for name in self.fleet.views():
             if name not in snapshot.kvnodes and name not in snapshot.nodes:
                 self.fleet.forget(name)

@@ -22,6 +22,8 @@ class MooncakeTarget:
 
     master: str
     """address:port of the master's RPC."""
+    admin: str
+    """address:port of the master's admin HTTP surface; empty when unknown."""
     metadata_server: str
     protocol: str
     devices: str
@@ -42,6 +44,8 @@ class PlannedUnit:
     backend: str
     path: str
     generation: int
+    reserve_bytes: int
+    """Bytes of the medium that are to stay free beside the unit."""
     mooncake: MooncakeTarget | None
     adopt: bool
     release: Literal["None", "Drain", "Now"]

@@ -216,7 +216,7 @@ class StoreView:
     reachable: bool
     asked_at: float
     rpc_address: str = ""
-    """address:port of the master's RPC, resolved from the pool's serviceRef or address; empty when unknown."""
+    """address:port of the master's RPC, from the pool's serviceRef or address; empty when unknown."""
     admin_address: str = ""
     """address:port of the master's admin HTTP surface."""
     segments: tuple[SegmentView, ...] = ()

@@ -45,8 +45,7 @@ def node_plan(snapshot: Snapshot, node: str) -> NodePlanData | None:
 
 def _unit(snapshot: Snapshot, node: str, unit: UnitSpec) -> PlannedUnit | None:
     """Return the unit with its store; None when the store's address is not known yet."""
-    target = _target(snapshot, unit)
-    if target is not None and not target.master:
+    if unit.store is None and _wants_store(snapshot, unit):
         return None
     policy = policy_of(supernode_of(snapshot, node))
     strict = policy.lease.policy is LeasePolicy.STRICT
@@ -59,26 +58,29 @@ def _unit(snapshot: Snapshot, node: str, unit: UnitSpec) -> PlannedUnit | None:
         backend=unit.backend,
         path=unit.path,
         generation=unit.generation,
-        mooncake=target,
+        reserve_bytes=unit.reserve_bytes,
+        mooncake=_target(unit),
         adopt=unit.on_restart is OnRestart.ADOPT,
         release=unit.release,
         unmount_at_deadline=strict or policy.fence.require.rank >= FenceLevel.PROCESS.rank,
     )
 
 
-def _target(snapshot: Snapshot, unit: UnitSpec) -> MooncakeTarget | None:
-    """Return where the unit's segment is mounted; None for a pool without a store, or one that is gone."""
-    key = ObjectKey.of(unit.pool)
-    pool = snapshot.pools.get(key)
-    mooncake = pool.spec.store.mooncake if pool is not None else None
-    if mooncake is None:
+def _wants_store(snapshot: Snapshot, unit: UnitSpec) -> bool:
+    pool = snapshot.pools.get(ObjectKey.of(unit.pool))
+    return pool is not None and pool.spec.store.mooncake is not None
+
+
+def _target(unit: UnitSpec) -> MooncakeTarget | None:
+    """Return where the unit's segment is mounted; it stays so when the pool's object is gone."""
+    if unit.store is None:
         return None
-    store = snapshot.stores.get(key)
     return MooncakeTarget(
-        master=store.rpc_address if store is not None else "",
-        metadata_server=mooncake.metadata_server,
-        protocol=mooncake.transport.protocol,
-        devices=",".join(mooncake.transport.devices),
+        master=unit.store.master,
+        admin=unit.store.admin,
+        metadata_server=unit.store.metadata_server,
+        protocol=unit.store.protocol,
+        devices=unit.store.devices,
     )
 
 

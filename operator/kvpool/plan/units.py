@@ -201,7 +201,8 @@ def _resized(
         return _renewed(scene, unit, demand).model_copy(update={"release": "Drain"}), reason
     generation = _next_generation(scene, scene.grounds[node], unit)
     reason = Reason("Resized", f"unit {unit.name} goes from {before} to {short_size(size)}")
-    return _renewed(scene, unit, demand).model_copy(update={"size_bytes": size, "generation": generation}), reason
+    changed = {"size_bytes": size, "generation": generation}
+    return _renewed(scene, unit, demand).model_copy(update=changed), reason
 
 
 def _next_generation(scene: Scene, ground: Ground, unit: UnitSpec) -> int:

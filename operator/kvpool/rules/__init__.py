@@ -1,0 +1,1 @@
+"""Pure protocol rules that operator and node share: epochs, leases, fences."""

@@ -102,6 +102,7 @@ def _unit(path: str, message: pb.Unit) -> PlannedUnit:
         backend=read.word(f"{path}.backend", message.backend, Backend).value,
         path=read.identifier(f"{path}.path", message.path, _MAX_PATH),
         generation=read.count(f"{path}.generation", message.generation),
+        reserve_bytes=read.count(f"{path}.reserve_bytes", message.reserve_bytes),
         mooncake=_mooncake(f"{path}.mooncake", message.mooncake) if message.HasField("mooncake") else None,
         adopt=message.adopt,
         release=_RELEASES[message.release],
@@ -120,6 +121,7 @@ def _unit_message(unit: PlannedUnit) -> pb.Unit:
         backend=unit.backend,
         path=unit.path,
         generation=unit.generation,
+        reserve_bytes=unit.reserve_bytes,
         mooncake=None if target is None else _mooncake_message(target),
         adopt=unit.adopt,
         release=_RELEASE_MODES[unit.release],
@@ -130,6 +132,7 @@ def _unit_message(unit: PlannedUnit) -> pb.Unit:
 def _mooncake(path: str, message: pb.MooncakeTarget) -> MooncakeTarget:
     return MooncakeTarget(
         master=read.identifier(f"{path}.master", message.master, required=True),
+        admin=read.identifier(f"{path}.admin", message.admin),
         metadata_server=read.identifier(f"{path}.metadata_server", message.metadata_server),
         protocol=read.identifier(f"{path}.protocol", message.protocol, 63),
         devices=read.identifier(f"{path}.devices", message.devices, _MAX_PATH),
@@ -139,6 +142,7 @@ def _mooncake(path: str, message: pb.MooncakeTarget) -> MooncakeTarget:
 def _mooncake_message(target: MooncakeTarget) -> pb.MooncakeTarget:
     return pb.MooncakeTarget(
         master=target.master,
+        admin=target.admin,
         metadata_server=target.metadata_server,
         protocol=target.protocol,
         devices=target.devices,
