@@ -1,8 +1,9 @@
 """The public Unix socket of the local API: knows which process is behind each connection.
 
 gRPC tells nothing of a Unix peer's credentials. So the public socket is accepted here, SO_PEERCRED is read,
-and the bytes are passed on to gRPC's own socket in a private folder, from a socket that is bound to an
-abstract name of one use. gRPC shows that name as the peer, and `caller` finds the process by it.
+and the bytes are passed on to gRPC's own socket, from a socket that is bound to an abstract name of one use.
+gRPC shows that name as the peer, and `caller` finds the process by it; whoever finds gRPC's own socket has
+no such name and is refused.
 """
 
 from __future__ import annotations
@@ -36,13 +37,18 @@ class Caller:
 class FrontDoor:
     """Accepts at most `most_connections` at once; further ones are closed and counted."""
 
-    def __init__(self, public: Path, inner: Path, most_connections: int) -> None:
+    def __init__(self, public: Path, most_connections: int) -> None:
         self._public = public
-        self._inner = inner
+        self._inner = f"kvpool-{os.getpid()}-{secrets.token_hex(8)}"
         self._most_connections = most_connections
         self._callers: dict[str, Caller] = {}
         self._server: asyncio.Server | None = None
         self.turned_away = 0
+
+    @property
+    def inner_address(self) -> str:
+        """Where gRPC is to listen: an abstract socket, whose length no folder's name adds to."""
+        return f"unix-abstract:{self._inner}"
 
     async def open(self) -> None:
         """Listen on the public socket. Raises OSError."""
@@ -86,7 +92,7 @@ class FrontDoor:
         inner = socket.socket(socket.AF_UNIX)
         inner.setblocking(False)
         inner.bind(f"\0{name}")
-        await asyncio.get_running_loop().sock_connect(inner, str(self._inner))
+        await asyncio.get_running_loop().sock_connect(inner, f"\0{self._inner}")
         inner_reader, inner_writer = await asyncio.open_unix_connection(sock=inner)
         ways = {
             asyncio.create_task(_pump(reader, inner_writer)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,14 +61,12 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
         """Connections beyond the bound, since the start."""
         return self._door.turned_away
 
-    async def start(self, inner: Path) -> None:
+    async def start(self) -> None:
         """Load the seats, serve, then open the door. Raises OSError."""
         self._load()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(inner)  # noqa: PTH108 - once, at the start, before anybody is served
         self._server = grpc.aio.server(options=KEEPALIVE_OPTIONS)
         local_pb2_grpc.add_LocalServiceServicer_to_server(self, self._server)
-        self._server.add_insecure_port(f"unix:{inner}")
+        self._server.add_insecure_port(self._door.inner_address)
         await self._server.start()
         await self._door.open()
 

@@ -60,7 +60,13 @@ def make_binder(settings: Settings, places: Places, boot_id: str) -> tuple[Journ
     ability = find_ability(settings.tmpfs, places.root)
     log.info("tmpfs", mounts=ability.mount, mpol=ability.mpol, noswap=ability.noswap)
     backends: tuple[Backend, ...] = (
-        TmpfsBackend(ability, owner=owner, sysroot=settings.sysroot, units=places.units),
+        TmpfsBackend(
+            ability,
+            owner=owner,
+            sysroot=settings.sysroot,
+            units=places.units,
+            shared_memory=settings.shared_memory,
+        ),
         FileBackend(settings.file_path, places.units),
     )
     journal = Journal(places.journal, places.quarantine)
@@ -81,7 +87,7 @@ async def live(
     lease.load()
     gate = EpochGate(places.root / "epoch.json")
     gate.load()
-    door = FrontDoor(settings.local_socket, places.inner_socket, timing.MOST_ENGINES)
+    door = FrontDoor(settings.local_socket, timing.MOST_ENGINES)
     local = LocalApi(SeatBook(), door, places.root / "seats.json")
     peer_side = Responder({LEASE_PATH: lease_route(settings.node_name, boot_id, lease.own_word)})
     peer_port = await peer_side.start(settings.host_address, settings.peer_port)
@@ -107,7 +113,7 @@ async def live(
     local.changed = stream.changed
     own_side = Responder({"/metrics": metrics_route(agent.reading), "/healthz": health_route(hearts)})
     await own_side.start(settings.host_address, settings.metrics_port)
-    await local.start(places.inner_socket)
+    await local.start()
     try:
         await _until_signal(agent, stream)
     finally:

@@ -47,11 +47,6 @@ class Places:
         """Private key, certificate and authorities."""
         return self.root / "identity"
 
-    @property
-    def inner_socket(self) -> Path:
-        """The gRPC side of the local API; only the agent's own front door connects to it."""
-        return self.root / "local" / "inner.sock"
-
     def unit(self, name: str, generation: int) -> Path:
         """Return the directory of one unit."""
         return self.units / unit_directory_name(name, generation)
@@ -61,8 +56,7 @@ class Places:
         self.root.mkdir(parents=True, exist_ok=True)
         for folder in (self.units, self.journal, self.quarantine):
             folder.mkdir(exist_ok=True)
-        for private in (self.identity, self.inner_socket.parent):
-            private.mkdir(mode=0o700, exist_ok=True)
+        self.identity.mkdir(mode=0o700, exist_ok=True)
 
     def lock(self) -> int:
         """Become the only agent here, for as long as the descriptor is open. Raises SecondAgentError."""

@@ -30,6 +30,7 @@ class Settings:
     file_path: tuple[Path, ...]
     sysroot: Path
     tmpfs: Literal["auto", "privileged", "shm"]
+    shared_memory: Path
     keeper_uid: int
     keeper_gid: int
 
@@ -66,6 +67,13 @@ def parse_arguments(arguments: list[str] | None = None) -> Settings:
         choices=("auto", "privileged", "shm"),
         default="auto",
         help="mount a tmpfs for each unit, or use files on the shared-memory mount",
+    )
+    _add(
+        parser,
+        "--shared-memory",
+        type=Path,
+        default=Path("/dev/shm"),  # noqa: S108 - the machine's shared-memory mount is the point
+        help="folder on a tmpfs, of this node alone, for --tmpfs shm",
     )
     _add(parser, "--keeper-uid", type=int, default=os.getuid(), help="user that keepers run as")
     _add(parser, "--keeper-gid", type=int, default=os.getgid(), help="group that keepers run as")

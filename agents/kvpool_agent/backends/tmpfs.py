@@ -30,7 +30,6 @@ from kvpool_keeper.contract import MEMORY_FOLDER
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KIBI = 1024
-SharedMemory = Path("/dev/shm")  # noqa: S108 - the shared-memory mount is the point
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class TmpfsBackend:
         owner: tuple[int, int],
         sysroot: Path,
         units: Path,
-        shared_memory: Path = SharedMemory,
+        shared_memory: Path,
         proc: Path = Path("/proc"),
     ) -> None:
         self._ability = ability

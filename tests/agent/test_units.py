@@ -1,0 +1,150 @@
+"""Units from plan to bytes and back, with a real agent and a real keeper."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agent.node import MIB, TestNode
+from tests.agent.scripted_operator import ScriptedOperator
+from tests.harness.waiting import wait_until
+
+
+def bind(node: TestNode, operator: ScriptedOperator, tier: str = "dram", **changes: object) -> object:
+    unit = node.unit(tier, **changes)
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound")
+    return unit
+
+
+@pytest.mark.memory
+def test_a_planned_unit_is_mounted_allocated_and_reported_bound_with_its_placement(
+    mounting_node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = mounting_node.unit()
+    operator.plan(revision=5, units=[unit])
+    mounting_node.start_agent()
+    mounting_node.keeper_of(unit)
+    bound = operator.wait_for_unit(unit.name, "Bound")
+    assert bound.resident_bytes == 8 * MIB
+    assert dict(bound.placement) == {0: 8 * MIB}
+    assert bound.placement_verified
+    assert mounting_node.mounts() == (f"kvpool-{unit.name}-g1",)
+    operator.wait_for_report("the revision applied", lambda report: report.applied_revision == 5)
+
+
+def test_without_the_right_to_mount_the_unit_is_bound_and_says_that_its_placement_is_unverified(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit()
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    node.keeper_of(unit)
+    bound = operator.wait_for_unit(unit.name, "Bound")
+    assert bound.resident_bytes == 8 * MIB
+    assert not bound.placement_verified
+    assert [finding.reason for finding in bound.findings] == ["PlacementUnverified"]
+
+
+def test_a_file_unit_is_fallocated_in_the_folder_that_the_administrator_named(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit("ssd")
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound")
+    file = node.ssd / f"kvpool-{unit.name}-g1" / "segment"
+    assert file.stat().st_blocks * 512 >= 8 * MIB
+
+
+def test_a_released_unit_leaves_nothing_and_is_forgotten_when_the_plan_drops_it(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit()
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    keeper = node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound")
+    released = node.unit(release="RELEASE_MODE_DRAIN")
+    operator.plan(revision=2, units=[released])
+    operator.wait_for_unit(unit.name, "Released")
+    assert keeper.wait(10) == 0
+    operator.plan(revision=3)
+    operator.wait_for_report("no units", lambda report: report.applied_revision == 3 and not report.units)
+    wait_until(lambda: not list(node.places.journal.glob("*.json")), 5, "the record to go")
+
+
+def test_what_a_plan_forgets_to_name_is_kept(node: TestNode, operator: ScriptedOperator) -> None:
+    unit = node.unit()
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound")
+    operator.plan(revision=2)
+    report = operator.wait_for_report("the empty plan", lambda report: report.applied_revision == 2)
+    assert [(u.name, u.phase) for u in report.units] == [(unit.name, "Bound")]
+    assert "NotPlanned" in [finding.reason for finding in report.units[0].findings]
+
+
+def test_a_plan_on_hold_starts_nothing(node: TestNode, operator: ScriptedOperator) -> None:
+    unit = node.unit()
+    operator.plan(revision=1, units=[unit], hold=True)
+    node.start_agent()
+    pending = operator.wait_for_unit(unit.name, "Pending")
+    assert "on hold" in pending.message
+    assert not node.places.unit(unit.name, 1).exists()
+
+
+def test_a_unit_larger_than_the_medium_fails_with_both_figures(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit("ssd", size_bytes=1 << 50)
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    failed = operator.wait_for_unit(unit.name, "Failed")
+    assert str(1 << 50) in failed.message
+    assert "are free on" in failed.message
+
+
+def test_a_folder_that_the_administrator_did_not_name_is_refused(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit("ssd", path="/etc")
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    failed = operator.wait_for_unit(unit.name, "Failed")
+    assert "'/etc' is not a folder of this agent" in failed.message
+
+
+def test_a_file_that_is_there_already_is_never_overwritten(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit("ssd")
+    theirs = node.ssd / f"kvpool-{unit.name}-g1" / "segment"
+    theirs.parent.mkdir()
+    theirs.write_text("somebody's data")
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    failed = operator.wait_for_unit(unit.name, "Failed")
+    assert "it is kept" in failed.message
+    assert theirs.read_text() == "somebody's data"
+
+
+def test_a_new_generation_drains_the_old_one_before_it_is_made(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    old = node.unit()
+    operator.plan(revision=1, units=[old])
+    node.start_agent()
+    node.keeper_of(old)
+    operator.wait_for_unit(old.name, "Bound")
+    new = node.unit(generation=2, size_bytes=4 * MIB)
+    operator.plan(revision=2, units=[new])
+    node.keeper_of(new)
+    report = operator.wait_for_report(
+        "generation 2 bound alone",
+        lambda r: [(u.generation, u.phase) for u in r.units] == [(2, "Bound")],
+    )
+    assert report.units[0].resident_bytes == 4 * MIB
