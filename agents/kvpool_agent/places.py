@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvpool_keeper.contract import replace_whole, unit_directory_name
+from kvpool.rules.unit_folder import unit_directory_name
+from kvpool_keeper.contract import replace_whole
 
 LABEL_PREFIX = "kvpool-"
 """Begins the name of everything the agent makes outside its state directory, and of its tmpfs mounts."""

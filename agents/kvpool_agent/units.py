@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from pydantic.dataclasses import dataclass
 
-from kvpool_keeper.contract import KeeperStatus, MooncakeMount, Release, unit_directory_name
+from kvpool.rules.unit_folder import unit_directory_name
+from kvpool_keeper.contract import KeeperStatus, MooncakeMount, Release
 
 
 @dataclass(frozen=True)

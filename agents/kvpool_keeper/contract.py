@@ -1,6 +1,6 @@
 """What agent and keeper say to each other: three small files in the unit's directory.
 
-The directory is `<state dir>/units/<unit>-g<generation>/` (`unit_directory_name`):
+The directory is `<state dir>/units/<unit>-g<generation>/` (`kvpool.rules.unit_folder`):
 
 - `spec.json`   agent → keeper: what to hold, and whether to give it back (KeeperSpec);
 - `lease.json`  agent → keeper: until when the node holds its lease, and whom to ask afterwards (LeaseFile);
@@ -18,9 +18,7 @@ Times ending in `_boottime_ns` are CLOCK_BOOTTIME nanoseconds and mean something
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -37,7 +35,6 @@ MEMORY_FOLDER = "mem"
 KEEPER_SILENT_SECONDS = 5.0
 """A keeper whose heartbeat is older is taken for dead or stuck; its memory is not."""
 
-LONGEST_PLAIN_NAME = 200
 BOOT_ID_FILE = "sys/kernel/random/boot_id"
 
 
@@ -167,20 +164,6 @@ class KeeperStatus:
 
 
 File = TypeVar("File", KeeperSpec, LeaseFile, KeeperStatus)
-
-
-def unit_directory_name(unit: str, generation: int) -> str:
-    """Return the name of a unit's directory, journal record and tmpfs label: `<unit>-g<generation>`.
-
-    Characters other than letters, digits, `.`, `_` and `-` become `_`, and a name that was changed so, begins
-    with a dot or is longer than 200 characters gets the first 16 hex digits of its SHA-256 appended, so that
-    two units never share a directory.
-    """
-    plain = re.sub(r"[^A-Za-z0-9._-]", "_", unit)
-    if plain != unit or plain.startswith(".") or len(plain) > LONGEST_PLAIN_NAME:
-        digest = hashlib.sha256(unit.encode()).hexdigest()[:16]
-        plain = f"{plain[: LONGEST_PLAIN_NAME - 17].lstrip('.')}-{digest}"
-    return f"{plain}-g{generation}"
 
 
 def write_file(path: Path, content: KeeperSpec | LeaseFile | KeeperStatus, *, durable: bool = False) -> None:

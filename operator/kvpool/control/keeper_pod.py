@@ -1,6 +1,6 @@
 """The keeper's pod: requests equal limits, so scheduler and kubelet see the unit's memory as taken.
 
-It is pinned to its node by affinity, not by nodeName: the scheduler then checks that it fits. The operator
+It lives in the operator's namespace, where host paths may be mounted, whoever owns the pool. It is pinned to its node by affinity, not by nodeName: the scheduler then checks that it fits. The operator
 makes it and a chart upgrade never touches it, because an upgrade would empty the cache.
 """
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from kvpool.api import labels
 from kvpool.model.decisions import KeeperSpec
+from kvpool.rules.unit_folder import unit_directory_name
 
 UNITS_FOLDER = "/var/lib/kvpool/units"
 """Where keepers see the agent's unit folders."""
@@ -29,12 +30,12 @@ class KeeperTemplate:
 
 def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, Any]:
     """Return the pod for server-side creation."""
-    folder = f"{keeper.unit.name}-g{keeper.unit.generation}"
+    folder = unit_directory_name(keeper.unit.name, keeper.unit.generation)
     resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu_request}
     return {
         "metadata": {
             "name": keeper.name,
-            "namespace": keeper.namespace,
+            "namespace": template.namespace,
             "labels": {
                 labels.MANAGED_BY: labels.MANAGER,
                 labels.COMPONENT: "keeper",

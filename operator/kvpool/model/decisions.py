@@ -57,7 +57,6 @@ class KeeperSpec:
     """The pod that holds one unit; its name carries the generation."""
 
     name: str
-    namespace: str
     node: str
     pool: ObjectKey
     pool_uid: str

@@ -100,7 +100,6 @@ def _create(node: str, unit: UnitSpec, demand: Demand) -> CreateKeeper:
     return CreateKeeper(
         KeeperSpec(
             name=keeper_name(unit, node),
-            namespace=demand.key.namespace,
             node=node,
             pool=ObjectKey(demand.key.namespace, demand.key.name),
             pool_uid=demand.pool.metadata.uid,
