@@ -6,9 +6,9 @@
     python -m devcluster.sandbox --stop FILE                 end a sandbox and every process in it
 
 Inside: loopback is up, the device `kvhosts` carries 10.77.0.1 and takes the addresses of simulated hosts,
-/dev/shm and /mnt are private tmpfs mounts, and `KVPOOL_SANDBOX=1` is set. There is no way out to the
-network, so everything is installed and built before. Root uses plain namespaces; other users get a
-user namespace in which they are root.
+/dev/shm and /mnt are private tmpfs mounts, /etc/hosts is a private copy, and `KVPOOL_SANDBOX=1` is set.
+There is no way out to the network, so everything is installed and built before. Root uses plain namespaces;
+other users get a user namespace in which they are root.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ HOSTS_DEVICE = "kvhosts"
 OWN_ADDRESS = "10.77.0.1"
 PREFIX_LENGTH = 16
 MOUNTS = Path("/mnt")
+NAMES = Path("/etc/hosts")
 
 NAMESPACES = ["--net", "--mount", "--pid", "--ipc", "--propagation", "private", "--fork", "--kill-child"]
 KINDS: tuple[list[str], ...] = (

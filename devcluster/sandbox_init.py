@@ -17,6 +17,7 @@ from devcluster.sandbox import (
     HOSTS_DEVICE,
     IMPOSSIBLE,
     MOUNTS,
+    NAMES,
     OWN_ADDRESS,
     PREFIX_LENGTH,
     SandboxError,
@@ -37,10 +38,19 @@ def set_up() -> None:
     _do("mount", "-t", "proc", "proc", "/proc")
     _do("mount", "-t", "tmpfs", "-o", "mode=1777", "kvpool-shm", "/dev/shm")
     _do("mount", "-t", "tmpfs", "-o", "mode=0755", "kvpool-mounts", str(MOUNTS))
+    _make_names_private()
     _do("ip", "link", "set", "lo", "up")
     _add_hosts_device()
     _do("ip", "address", "add", f"{OWN_ADDRESS}/{PREFIX_LENGTH}", "dev", HOSTS_DEVICE)
     _do("ip", "link", "set", HOSTS_DEVICE, "up")
+
+
+def _make_names_private() -> None:
+    """Put a copy over /etc/hosts, so that names of Services can be written there."""
+    original = NAMES.read_text() if NAMES.exists() else "127.0.0.1 localhost\n::1 localhost\n"
+    copy = MOUNTS / "hosts"
+    copy.write_text(original)
+    _do("mount", "--bind", str(copy), str(NAMES))
 
 
 def _add_hosts_device() -> None:

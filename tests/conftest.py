@@ -15,8 +15,8 @@ if str(ROOT) not in sys.path:  # `tests.harness` and `devcluster` are imported f
     sys.path.insert(0, str(ROOT))
 
 from devcluster.controlplane import ControlPlane  # noqa: E402 - needs the path above
+from devcluster.hosts import HostOptions, SimulatedHost, host_address  # noqa: E402 - needs the path above
 from tests.harness import planes, skips  # noqa: E402 - needs the path above
-from tests.harness.hosts import HostOptions, SimulatedHost, host_address  # noqa: E402 - needs the path above
 
 PLANE_FIXTURES = {"control_plane", "namespace", "fresh_control_plane"}
 

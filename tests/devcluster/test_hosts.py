@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from devcluster import sandbox
+from devcluster import hostfiles, sandbox
 from devcluster.controlplane import ControlPlane
+from devcluster.hosts import LEASES, SimulatedHost
 from devcluster.process import ManagedProcess, port_answers
 from devcluster.rest import JsonObject
-from tests.harness.hosts import LEASES, SimulatedHost
 from tests.harness.waiting import wait_until
 
 PORT = 7001
@@ -96,18 +98,128 @@ def test_a_deleted_pod_ends_its_process_and_goes(
     assert process.returncode == -15
 
 
-def test_a_pod_whose_process_died_is_not_ready(
+def container_status(plane: ControlPlane, namespace: str, name: str) -> JsonObject:
+    status = plane.admin.get("v1", "Pod", name, namespace)["status"]
+    return dict(status["containerStatuses"][0])
+
+
+def test_a_pod_whose_process_died_is_started_again(
     control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str
 ) -> None:
     host = add_host(control_plane, node_name, runner=serve)
     made = host.add_pod(pod("web", namespace))
-    assert is_ready(control_plane, namespace, "web")
+    process = host.process_of(made)
+    assert process is not None
+    first = process.pid
+    process.kill()
+
+    def came_back() -> bool:
+        return bool(container_status(control_plane, namespace, "web")["restartCount"] == 1)
+
+    wait_until(came_back, 10, "the restart to be counted")
+    assert process.pid != first
+    assert container_status(control_plane, namespace, "web")["lastState"]["terminated"]["exitCode"] == 137
+    wait_until(lambda: is_ready(control_plane, namespace, "web"), 10, "the Pod to be ready again")
+    wait_until(lambda: port_answers(PORT, host.address), 10, "the server to answer again")
+
+
+def test_a_pod_that_ends_at_once_is_started_ever_more_rarely(
+    control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str
+) -> None:
+    starts: list[float] = []
+
+    def fail(host: SimulatedHost, pod: JsonObject) -> ManagedProcess:
+        return host.start(pod["metadata"]["name"], ["sh", "-c", "date +%s.%N; exit 3"])
+
+    host = add_host(control_plane, node_name, runner=fail)
+    host.add_pod(pod("web", namespace))
+
+    def four_starts() -> bool:
+        starts[:] = [float(line) for line in (host.folder / "web.log").read_text().split()]
+        return len(starts) >= 4
+
+    wait_until(four_starts, 15, "four starts")
+    waits = [later - earlier for earlier, later in itertools.pairwise(starts[:4])]
+    assert waits[2] > 0.7, waits
+    status = container_status(control_plane, namespace, "web")
+    assert status["lastState"]["terminated"]["exitCode"] == 3
+    wait_until(lambda: not is_ready(control_plane, namespace, "web"), 10, "the Pod to be not ready")
+
+
+def test_a_pod_that_is_not_to_be_started_again_fails(
+    control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str
+) -> None:
+    host = add_host(control_plane, node_name, runner=serve)
+    made = host.add_pod(pod("once", namespace, restartPolicy="Never"))
     process = host.process_of(made)
     assert process is not None
     process.kill()
-    wait_until(lambda: not is_ready(control_plane, namespace, "web"), 10, "the Pod to be not ready")
-    process.start()
-    wait_until(lambda: is_ready(control_plane, namespace, "web"), 10, "the Pod to be ready again")
+    wait_until(
+        lambda: phase_and_address(control_plane, namespace, "once")[0] == "Failed", 10, "the Pod to fail"
+    )
+    assert not process.running
+
+
+def test_a_pod_whose_container_cannot_start_says_why_and_is_tried_again(
+    control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str
+) -> None:
+    tries: list[str] = []
+
+    def refuse_twice(host: SimulatedHost, pod: JsonObject) -> ManagedProcess:
+        tries.append(host.name)
+        if len(tries) < 3:
+            raise FileNotFoundError("no such program: engine")
+        return serve(host, pod)
+
+    host = add_host(control_plane, node_name, runner=refuse_twice)
+    host.add_pod(pod("web", namespace))
+    waiting = container_status(control_plane, namespace, "web")["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerConfigError"
+    assert "no such program: engine" in waiting["message"]
+    assert phase_and_address(control_plane, namespace, "web")[0] == "Pending"
+    wait_until(lambda: is_ready(control_plane, namespace, "web"), 10, "the third try to succeed")
+
+
+def test_a_pod_with_a_readiness_probe_is_ready_when_it_says_so(
+    control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str, tmp_path: Path
+) -> None:
+    def serve_folder(host: SimulatedHost, pod: JsonObject) -> ManagedProcess:
+        argv = [sys.executable, "-m", "http.server", "--bind", host.address, "--directory", tmp_path, PORT]
+        process = host.start(pod["metadata"]["name"], [str(word) for word in argv])
+        process.wait_for_port(PORT, host.address)
+        return process
+
+    host = add_host(control_plane, node_name, runner=serve_folder)
+    probed = pod("web", namespace)
+    probed["spec"]["containers"][0] |= {
+        "ports": [{"name": "web", "containerPort": PORT}],
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": "web"}},
+    }
+    host.add_pod(probed)
+    assert not is_ready(control_plane, namespace, "web")
+    (tmp_path / "ready").touch()
+    wait_until(lambda: is_ready(control_plane, namespace, "web"), 10, "the probe to pass")
+
+
+@pytest.mark.skipif(not sandbox.inside(), reason="hosts have mounts of their own only in the sandbox")
+def test_hosts_with_mounts_of_their_own_do_not_see_each_others(
+    control_plane: ControlPlane, add_host: AddHost, node_name: str
+) -> None:
+    hosts = [add_host(control_plane, f"{node_name}-{index}", own_mounts=True) for index in (1, 2)]
+    for host in hosts:
+        script = "mkdir /mnt/kv /mnt/mem && mount -t tmpfs kvpool-test /mnt/mem && cat " + hostfiles.BOOT_ID
+        process = host.start("mount", ["sh", "-c", f"{script} >/mnt/kv/boot && touch /mnt/mem/there"])
+        assert process.wait(10) == 0, process.tail()
+        assert "kvpool-test /mnt/mem tmpfs" in host.files.mounts()
+        assert host.files.seen("/mnt/mem/there").exists()
+        assert not host.files.outer("/mnt/mem/there").exists()
+        assert host.files.outer("/mnt/kv/boot").read_text().strip() == host.boot_id
+    assert "kvpool-test" not in Path("/proc/self/mounts").read_text()
+    first = hosts[0]
+    first.take_away()
+    first.bring_up()
+    assert "kvpool-test" not in first.files.mounts()
+    assert first.files.seen("/mnt/kv/boot").read_text().strip() != first.boot_id
 
 
 def test_a_host_taken_away_goes_silent_and_its_objects_stay(

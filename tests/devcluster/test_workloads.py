@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from devcluster.controlplane import ControlPlane
+from devcluster.hosts import SimulatedHost
 from devcluster.rest import ApiError, JsonObject
-from tests.harness.hosts import SimulatedHost
 from tests.harness.waiting import wait_until
 
 Planes = Callable[..., ControlPlane]

@@ -1,8 +1,8 @@
 """Simulated hosts: an address, a Node object kept Ready, and Pods whose containers are plain processes.
 
 A host does for its Pods what a kubelet does, as far as anyone looks at it: a Pod bound to the host
-becomes Running and Ready with the host's address, `runner` may start a process for it, and a deleted
-Pod gets SIGTERM, its grace period, SIGKILL, and then goes.
+becomes Running and Ready with the host's address, `runner` may start a process for it, which is started
+again when it ends, and a deleted Pod gets SIGTERM, its grace period, SIGKILL, and then goes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from devcluster import sandbox
 from devcluster.controlplane import ControlPlane
+from devcluster.hostfiles import HostFiles
+from devcluster.podlife import PodLife
+from devcluster.podstatus import pod_status, says_ready, timestamp
 from devcluster.process import ManagedProcess
 from devcluster.rest import ApiError, JsonObject
 
@@ -24,6 +28,7 @@ LEASES = "kube-node-lease"
 LEASE_SECONDS = 40
 TEND_SECONDS = 0.25
 RENEW_SECONDS = 2.0
+REFRESH_SECONDS = 1.0
 COMMAND_SECONDS = 10
 JOIN_SECONDS = 15
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -40,15 +45,20 @@ class HostOptions(TypedDict, total=False):
 
     labels: Mapping[str, str]
     runner: Callable[[SimulatedHost, JsonObject], ManagedProcess | None]
+    refresh: Callable[[SimulatedHost, JsonObject], None]
     allocatable: Mapping[str, str]
+    own_mounts: bool
+    logs: Path
 
 
 class SimulatedHost:
     """One host of a simulated cluster.
 
-    `runner(host, pod)` is called once for each Pod that arrives and returns the process that stands
-    for it (started, usually by `host.start`), or None for a Pod of which only the object matters.
-    Processes started by `start` belong to the host and end with it.
+    `runner(host, pod)` is called for each Pod that arrives and returns the process that stands for it
+    (started, usually by `host.start`), or None for a Pod of which only the object matters; what it raises
+    the Pod's status shows, and it is called again. `refresh(host, pod)` is called about every second for
+    Pods that run. Processes started by `start` belong to the host and end with it; their logs go to `logs`,
+    else to `folder`. `own_mounts` gives them a /mnt of the host (HostFiles).
     """
 
     def __init__(
@@ -57,20 +67,26 @@ class SimulatedHost:
         name: str,
         address: str,
         folder: Path,
-        labels: Mapping[str, str] | None = None,
-        runner: Callable[[SimulatedHost, JsonObject], ManagedProcess | None] | None = None,
-        allocatable: Mapping[str, str] | None = None,
+        **options: Unpack[HostOptions],
     ) -> None:
         self.name = name
         self.address = address
         self.folder = folder
-        self.labels = {HOSTNAME_LABEL: name, **(labels or {})}
+        self.logs = options.get("logs", folder)
+        self.files = HostFiles(folder, own_mounts=options.get("own_mounts", False))
+        self.labels = {HOSTNAME_LABEL: name, **options.get("labels", {})}
         self.api = plane.as_user(f"system:node:{name}", ["system:masters", "system:nodes"])
         self.boot_id = ""
         self.processes: list[ManagedProcess] = []
-        self._runner = runner
-        self._allocatable = {"cpu": "8", "memory": "64Gi", "pods": "110", **(allocatable or {})}
-        self._by_pod: dict[str, ManagedProcess | None] = {}
+        self._runner = options.get("runner", _only_the_object)
+        self._refresh = options.get("refresh", _nothing_to_do)
+        self._allocatable = {
+            "cpu": "8",
+            "memory": "64Gi",
+            "pods": "110",
+            **options.get("allocatable", {}),
+        }
+        self._lives: dict[str, PodLife] = {}
         self._lock = threading.RLock()  # a loop and the test may both admit a Pod
         self._off = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -78,16 +94,21 @@ class SimulatedHost:
     # Power
 
     def bring_up(self) -> SimulatedHost:
-        """Boot: new boot id, address, Node Ready, Pods tended. Raises ApiError."""
+        """Boot: new boot id, address, Node Ready, Pods tended. Raises ApiError or ProcessError."""
         self.boot_id = str(uuid.uuid4())
+        self.files.open(self.boot_id)
         _change_address("replace", self.address)
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": self.labels}}
         self.api.apply(node, field_manager="kubelet")
         self.api.patch("v1", "Node", self.name, {"status": self._node_status()}, subresource="status")
         self._renew()
         self._off.clear()
-        # Two loops: a Pod that drains slowly must not make its host look dead.
-        for period_seconds, work in ((TEND_SECONDS, self._tend_pods), (RENEW_SECONDS, self._renew)):
+        # Loops of their own: a Pod that drains slowly must not make its host look dead.
+        for period_seconds, work in (
+            (TEND_SECONDS, self._tend_pods),
+            (RENEW_SECONDS, self._renew),
+            (REFRESH_SECONDS, self._refresh_pods),
+        ):
             thread = threading.Thread(target=self._loop, args=(period_seconds, work), daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -105,9 +126,10 @@ class SimulatedHost:
             thread.join(JOIN_SECONDS)
         self._threads.clear()
         self._kill_all()  # what a loop started meanwhile
+        self.files.close()
         with self._lock:
             self.processes.clear()
-            self._by_pod.clear()
+            self._lives.clear()
 
     def _kill_all(self) -> None:
         for process in list(self.processes):
@@ -126,8 +148,8 @@ class SimulatedHost:
     def start(
         self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
     ) -> ManagedProcess:
-        """Start a process that ends with this host; its log is `<folder>/<name>.log`."""
-        process = ManagedProcess(name, argv, self.folder / f"{name}.log", env).start()
+        """Start a process that ends with this host; its log is `<logs>/<name>.log`."""
+        process = ManagedProcess(name, self.files.command(argv), self.logs / f"{name}.log", env).start()
         with self._lock:
             self.processes.append(process)
         return process
@@ -136,13 +158,14 @@ class SimulatedHost:
         """Create a Pod on this host and return it Running and Ready. Raises ApiError."""
         bound = {**pod, "spec": {**pod["spec"], "nodeName": self.name}}
         created = self.api.create(bound)
-        self._admit(created)
+        self._tend_pod(created)
         return self.api.get("v1", "Pod", created["metadata"]["name"], created["metadata"]["namespace"])
 
     def process_of(self, pod: JsonObject) -> ManagedProcess | None:
         """The process that stands for a Pod of this host, if it has one."""
         with self._lock:
-            return self._by_pod.get(pod["metadata"]["uid"])
+            life = self._lives.get(pod["metadata"]["uid"])
+            return life.process if life is not None else None
 
     def pods(self) -> list[JsonObject]:
         """The Pods bound to this host. Raises ApiError."""
@@ -159,8 +182,14 @@ class SimulatedHost:
         self.api.close()
 
     def _tend_pods(self) -> None:
+        failed: ApiError | OSError | None = None
         for pod in self.pods():
-            self._tend_pod(pod)
+            try:
+                self._tend_pod(pod)
+            except (ApiError, OSError) as error:  # its own trouble: the others are tended all the same
+                failed = error
+        if failed is not None:
+            raise failed
 
     def _tend_pod(self, pod: JsonObject) -> None:
         uid = pod["metadata"]["uid"]
@@ -170,70 +199,39 @@ class SimulatedHost:
             if "deletionTimestamp" in pod["metadata"]:
                 self._end_process(uid, pod["metadata"].get("deletionGracePeriodSeconds", 0))
                 self._finish(pod)
-            elif uid not in self._by_pod:
-                self._admit(pod)
-            else:
-                process = self._by_pod[uid]
-                is_ready = process is None or process.running
-                if is_ready != _says_ready(pod):
-                    self._write_status(pod, is_ready)
+                return
+            life = self._lives.setdefault(uid, PodLife())
+            containers = life.tend(pod, self.address, lambda: self._run(pod), time.monotonic())
+            if containers != life.written or containers.ready != says_ready(pod):
+                meta = pod["metadata"]
+                status = pod_status(pod, containers, self.address)
+                self.api.patch("v1", "Pod", meta["name"], {"status": status}, meta["namespace"], "status")
+                life.written = containers
 
-    def _admit(self, pod: JsonObject) -> None:
-        uid = pod["metadata"]["uid"]
-        with self._lock:
-            if uid not in self._by_pod:
-                self._by_pod[uid] = self._runner(self, pod) if self._runner else None
-                self._write_status(pod, is_ready=True)
+    def _run(self, pod: JsonObject) -> ManagedProcess | None:
+        return self._runner(self, pod)
+
+    def _refresh_pods(self) -> None:
+        for pod in self.pods():
+            with self._lock:
+                known = pod["metadata"]["uid"] in self._lives and not self._off.is_set()
+            if known and "deletionTimestamp" not in pod["metadata"]:
+                self._refresh(self, pod)
 
     def _end_process(self, uid: str, grace_seconds: float) -> None:
-        process = self._by_pod.pop(uid, None)
-        if process is not None:
-            process.terminate(grace_seconds)
-            if process in self.processes:
-                self.processes.remove(process)
+        life = self._lives.pop(uid, None)
+        if life is not None and life.process is not None:
+            life.process.terminate(grace_seconds)
+            if life.process in self.processes:
+                self.processes.remove(life.process)
 
     def _finish(self, pod: JsonObject) -> None:
         meta = pod["metadata"]
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
         self.api.delete("v1", "Pod", meta["name"], meta["namespace"], options)
 
-    def _write_status(self, pod: JsonObject, is_ready: bool) -> None:
-        meta = pod["metadata"]
-        status = self._pod_status(pod, is_ready)
-        self.api.patch("v1", "Pod", meta["name"], {"status": status}, meta["namespace"], "status")
-
-    def _pod_status(self, pod: JsonObject, is_ready: bool) -> JsonObject:
-        now = _now()
-        state = {"running": {"startedAt": now}} if is_ready else {"terminated": {"exitCode": 1}}
-        ready = "True" if is_ready else "False"
-        return {
-            "phase": "Running",
-            "hostIP": self.address,
-            "podIP": self.address,
-            "podIPs": [{"ip": self.address}],
-            "startTime": pod.get("status", {}).get("startTime", now),
-            "conditions": [
-                {"type": "PodScheduled", "status": "True"},
-                {"type": "Initialized", "status": "True"},
-                {"type": "ContainersReady", "status": ready, "lastTransitionTime": now},
-                {"type": "Ready", "status": ready, "lastTransitionTime": now},
-            ],
-            "containerStatuses": [
-                {
-                    "name": container["name"],
-                    "image": container["image"],
-                    "imageID": container["image"],
-                    "ready": is_ready,
-                    "started": is_ready,
-                    "restartCount": 0,
-                    "state": state,
-                }
-                for container in pod["spec"]["containers"]
-            ],
-        }
-
     def _node_status(self) -> JsonObject:
-        now = _now()
+        now = timestamp()
         healthy = {"lastHeartbeatTime": now, "lastTransitionTime": now, "message": "", "reason": "Simulated"}
         return {
             "capacity": self._allocatable,
@@ -265,9 +263,12 @@ class SimulatedHost:
         self.api.apply(lease, field_manager="kubelet")
 
 
-def _says_ready(pod: JsonObject) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+def _only_the_object(_host: SimulatedHost, _pod: JsonObject) -> None:
+    """The runner of a host whose Pods are objects alone."""
+
+
+def _nothing_to_do(_host: SimulatedHost, _pod: JsonObject) -> None:
+    """The refresh of such a host."""
 
 
 def _change_address(verb: str, address: str) -> None:
@@ -280,7 +281,3 @@ def _change_address(verb: str, address: str) -> None:
         capture_output=True,
         timeout=COMMAND_SECONDS,
     )
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,88 @@
+"""Names of headless Services in a hosts file: what a cluster's DNS would answer with, for plain processes.
+
+`<service>.<namespace>.svc` and `.svc.cluster.local` stand for every ready address in the Service's
+EndpointSlices. In a sandbox /etc/hosts is a private copy, so that nothing of it is left behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from devcluster.rest import Api, ApiError, JsonObject
+
+PERIOD_SECONDS = 0.25
+JOIN_SECONDS = 10.0
+SERVICE_LABEL = "kubernetes.io/service-name"
+DOMAIN = "cluster.local"
+HEADING = "# Headless Services of the development cluster"
+
+
+class ServiceNames:
+    """Keeps `file` in step with the Services of `api`; what stood in it before stays. A context manager."""
+
+    def __init__(self, api: Api, file: Path) -> None:
+        self._api = api
+        self._file = file
+        self._before = file.read_text().split(HEADING, maxsplit=1)[0]
+        self._written = ""
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+
+    def start(self) -> ServiceNames:
+        """Follow the Services until `stop`; an API outage leaves the names as they were."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End, and leave the file as it was found."""
+        self._ended.set()
+        self._thread.join(JOIN_SECONDS)
+        self._file.write_text(self._before)
+
+    def __enter__(self) -> ServiceNames:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def update(self) -> None:
+        """Write the names as they are now. Raises ApiError or OSError."""
+        slices = self._api.list("discovery.k8s.io/v1", "EndpointSlice", label_selector=SERVICE_LABEL)
+        services = self._api.list("v1", "Service")
+        lines = "".join(f"{line}\n" for line in name_lines(services, slices))
+        if lines != self._written:
+            # In place: the file is a mount point, and processes in other mount namespaces read the same one.
+            self._file.write_text(f"{self._before}{HEADING}\n{lines}")
+            self._written = lines
+
+    def _loop(self) -> None:
+        while not self._ended.wait(PERIOD_SECONDS):
+            try:
+                self.update()
+            except (ApiError, OSError):
+                continue
+        self._api.close()
+
+
+def name_lines(services: list[JsonObject], slices: list[JsonObject]) -> list[str]:
+    """Return the lines of a hosts file for the headless ones of `services`, sorted."""
+    headless = {
+        (service["metadata"]["namespace"], service["metadata"]["name"])
+        for service in services
+        if service["spec"].get("clusterIP") == "None"
+    }
+    found: set[str] = set()
+    for slice_ in slices:
+        meta = slice_["metadata"]
+        owner = (meta["namespace"], meta["labels"][SERVICE_LABEL])
+        if owner not in headless:
+            continue
+        name = f"{owner[1]}.{owner[0]}.svc"
+        for endpoint in slice_.get("endpoints") or []:
+            if endpoint.get("conditions", {}).get("ready", True):
+                found |= {f"{address} {name} {name}.{DOMAIN}" for address in endpoint["addresses"]}
+    return sorted(found)
