@@ -1,7 +1,8 @@
 """The keeper's pod: requests equal limits, so scheduler and kubelet see the unit's memory as taken.
 
-It lives in the operator's namespace, where host paths may be mounted, whoever owns the pool. It is pinned to its node by affinity, not by nodeName: the scheduler then checks that it fits. The operator
-makes it and a chart upgrade never touches it, because an upgrade would empty the cache.
+It lives in the operator's namespace, where host paths may be mounted, whoever owns the pool, and is pinned to
+its node by affinity, not by nodeName: the scheduler then checks that it fits. The operator makes it and a
+chart upgrade never touches it, because an upgrade would empty the cache.
 """
 
 from dataclasses import dataclass
