@@ -27,17 +27,20 @@ class Attach(StrEnum):
 
     OBSERVE = "Observe"
     """Seats follow pods; kvpool moves nothing."""
-    RECREATE = "Recreate"
-    """The old pod is evicted; its replacement is steered to the spare."""
     STANDBY = "Standby"
     """A warm engine on the spare takes the seat over the agent's local API."""
 
 
+@cel(
+    "has(self.apiVersion) || self.kind in ['Deployment', 'StatefulSet', 'ReplicaSet', 'LeaderWorkerSet']",
+    message_expression="'the apiVersion of kind %s is not known: give it'.format([self.kind])",
+    reason="FieldValueRequired",
+)
 class WorkloadRef(Model):
     """The workload that runs a role's pods; its pods are found through its scale sub-resource."""
 
-    api_version: Annotated[str, Field(max_length=253)] = "apps/v1"
-    """Group and version of the workload."""
+    api_version: Annotated[str, Field(max_length=253)] | None = None
+    """Group and version of the workload; known for Deployment, StatefulSet, ReplicaSet, LeaderWorkerSet."""
     kind: Annotated[str, Field(min_length=1, max_length=63)]
     """Kind of the workload; it must have a scale sub-resource."""
     name: Name
@@ -72,7 +75,7 @@ class RoleSpec(Model):
     """How many slots; by default as many as there are engine pods."""
     devices_per_pod: Annotated[int, Field(ge=1, le=64)] = 1
     """Accelerators that one engine pod holds."""
-    attach: Attach = Attach.OBSERVE
+    attach: Annotated[Attach, Later("Recreate")] = Attach.OBSERVE
     """Observe: seats follow pods. Recreate: the old pod is evicted and its replacement steered to the
     spare. Standby: a warm engine on the spare takes the seat."""
     standby: Standby | None = None

@@ -10,7 +10,12 @@ from kvpool.cluster.resources import Resource
 from kvpool.cluster.rest import Rest
 
 DEADLINE_SECONDS: Final = 3.0
-_PLURALS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets"}
+_API_VERSIONS: Final = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+}
 
 
 def workload_key(namespace: str, ref: WorkloadRef) -> str:
@@ -52,9 +57,8 @@ class Workloads:
             self._on_change()
 
     async def _selector(self, namespace: str, ref: WorkloadRef) -> Mapping[str, str] | None:
-        group, _, version = ref.api_version.rpartition("/")
-        plural = _PLURALS.get(ref.kind, f"{ref.kind.lower()}s")
-        workload = Resource(group, version, plural, ref.kind, namespaced=True)
+        group, _, version = (ref.api_version or _API_VERSIONS.get(ref.kind, "")).rpartition("/")
+        workload = Resource(group, version, f"{ref.kind.lower()}s", ref.kind, namespaced=True)
         scale = await get(
             self._rest, workload.at(namespace, ref.name, "scale"), timeout_seconds=DEADLINE_SECONDS
         )

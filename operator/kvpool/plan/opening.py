@@ -71,9 +71,6 @@ def _hold(
     if held is not None:
         draft.withhold(Withheld("EngineSlot", key, f"{need.kind.value} move: {need.cause}", held))
         return held
-    if spec.attach is Attach.RECREATE and need.kind is not RemapKind.INITIAL:
-        text = f"{need.cause}; attach Recreate cannot move engines yet: use attach Standby"
-        return Reason("AttachNotSupported", text)
     for remap in draft.moves.of(key):
         if was_cancelled_by_person(remap) and need.kind is RemapKind.VOLUNTARY:
             text = (
