@@ -80,6 +80,25 @@ def test_names_follow_the_slices_and_are_taken_back(
     assert file.read_text() == "127.0.0.1 localhost\n"
 
 
+def test_two_control_planes_keep_their_names_beside_each_other(
+    control_plane: ControlPlane, fresh_control_plane: Callable[..., ControlPlane], namespace: str, file: Path
+) -> None:
+    other = fresh_control_plane(crds=False)
+    other.create_namespace("elsewhere")
+    for plane, where in ((control_plane, namespace), (other, "elsewhere")):
+        plane.admin.create(service(where, "agents", clusterIP="None"))
+        plane.admin.create(slice_of(where, "agents", up=True))
+    with ServiceNames(control_plane.admin, file) as ours:
+        with ServiceNames(other.admin, file) as theirs:
+            for names in (ours, theirs, ours):
+                names.update()
+            assert file.read_text().count("agents.elsewhere.svc ") == 1
+            assert file.read_text().count(f"agents.{namespace}.svc ") == 1
+        assert "elsewhere" not in file.read_text()
+        assert f"agents.{namespace}.svc" in file.read_text()
+    assert file.read_text() == "127.0.0.1 localhost\n"
+
+
 @pytest.mark.skipif(not sandbox.inside(), reason="the hosts file is private only in the sandbox")
 def test_a_service_of_pods_can_be_resolved(
     fresh_control_plane: Callable[..., ControlPlane], add_host: Callable[..., SimulatedHost]
