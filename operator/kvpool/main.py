@@ -15,6 +15,7 @@ from kvpool.cluster.errors import ApiError
 from kvpool.cluster.lease import Leadership
 from kvpool.cluster.recorder import EventRecorder
 from kvpool.cluster.rest import Access, RequestRecord, Rest
+from kvpool.control.agent_access import KubernetesAccess
 from kvpool.control.facts import Facts
 from kvpool.control.faultpoints import FaultPoints
 from kvpool.control.health import Health
@@ -22,7 +23,6 @@ from kvpool.control.keeper_pod import KeeperTemplate
 from kvpool.control.leading import Leading, Surroundings
 from kvpool.control.metrics import OperatorMetrics
 from kvpool.fleet.fleet import Fleet, FleetCallbacks
-from kvpool.fleet.kube import KubernetesAccess
 from kvpool.fleet.settings import EnrolmentRules, FleetSettings
 from kvpool.model.ids import ObjectKey
 from kvpool.settings import Settings, parse_settings

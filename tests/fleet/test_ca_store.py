@@ -11,9 +11,9 @@ import pytest
 
 from devcluster.controlplane import ControlPlane
 from kvpool.cluster.rest import Access, Rest
+from kvpool.control.agent_access import KubernetesAccess
 from kvpool.fleet.ca import AuthorityError
 from kvpool.fleet.ca_store import load_or_create, publish
-from kvpool.fleet.kube import KubernetesAccess
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

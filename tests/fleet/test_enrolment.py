@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from devcluster.controlplane import ControlPlane
 from devcluster.rest import JsonObject
 from kvpool.cluster.rest import Access, Rest
+from kvpool.control.agent_access import KubernetesAccess
 from kvpool.fleet.ca import MAX_CSR_BYTES
 from kvpool.fleet.fleet import Fleet
-from kvpool.fleet.kube import KubernetesAccess
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
 from kvpool.wire.v1alpha1 import agent_pb2_grpc as rpc
 from tests.fleet.agents import ScriptedAgent, channel, hello, key_pem, signing_request

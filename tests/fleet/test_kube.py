@@ -9,8 +9,8 @@ import pytest
 
 from devcluster.controlplane import ControlPlane
 from kvpool.cluster.rest import Access, RequestRecord, Rest
+from kvpool.control.agent_access import KubernetesAccess
 from kvpool.fleet.access import PodPlace, UnavailableError
-from kvpool.fleet.kube import KubernetesAccess
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import PodFact
 

@@ -11,11 +11,11 @@ from kvpool.cluster import reads, writes
 from kvpool.cluster.errors import AlreadyExists, ApiError, Conflict, Gone
 from kvpool.cluster.resources import CONFIG_MAPS, PODS, SECRETS, TOKEN_REVIEWS, Obj, Resource
 from kvpool.cluster.rest import Rest
+from kvpool.control import managers
 from kvpool.fleet.access import PodPlace, StoredData, TokenVerdict, UnavailableError
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import PodFact
 
-_MANAGER = "kvpool-fleet"
 _TIMEOUT_SECONDS = 5.0
 
 
@@ -67,7 +67,7 @@ class KubernetesAccess:
         manifest = {"metadata": {}, "spec": {"token": token, "audiences": [audience]}}
         try:
             answer = await writes.create(
-                self._rest, TOKEN_REVIEWS, manifest, manager=_MANAGER, timeout_seconds=_TIMEOUT_SECONDS
+                self._rest, TOKEN_REVIEWS, manifest, manager=managers.FLEET, timeout_seconds=_TIMEOUT_SECONDS
             )
         except ApiError as error:
             raise UnavailableError(str(error)) from error
@@ -109,7 +109,9 @@ class KubernetesAccess:
     async def _write(self, resource: Resource, manifest: Mapping[str, Any]) -> bool:
         write = writes.replace if "resourceVersion" in manifest["metadata"] else writes.create
         try:
-            await write(self._rest, resource, manifest, manager=_MANAGER, timeout_seconds=_TIMEOUT_SECONDS)
+            await write(
+                self._rest, resource, manifest, manager=managers.FLEET, timeout_seconds=_TIMEOUT_SECONDS
+            )
         except (AlreadyExists, Conflict, Gone):
             return False
         except ApiError as error:
