@@ -57,7 +57,7 @@ class Cluster:
         self, names: Iterable[str], *sources: SourceView, allocatable: str = "128Gi", **labels_: str
     ) -> Cluster:
         for name in names:
-            self.nodes[name] = a_node(name, allocatable=allocatable, **labels_)
+            self.nodes[name] = a_node(name, labels_, allocatable=allocatable)
             media = sources or (dram(0, "64Gi"),)
             self.agents[name] = an_agent(name, *media, at=self.now_seconds)
         return self
@@ -244,7 +244,7 @@ class Cluster:
 
     def _create_keeper(self, action: CreateKeeper) -> None:
         keeper = action.keeper
-        key = ObjectKey(keeper.namespace, keeper.name)
+        key = ObjectKey("kvpool-system", keeper.name)
         assert key not in self.pods, f"{key} exists"
         self.pods[key] = PodFact(
             key=key,

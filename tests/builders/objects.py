@@ -108,11 +108,13 @@ def a_supernode(name: str, labels: dict[str, str], maintenance: tuple[str, ...] 
     )
 
 
-def a_node(name: str, *, allocatable: str = "128Gi", ready: bool | None = True, **labels: str) -> NodeFact:
+def a_node(
+    name: str, labels: dict[str, str] | None = None, *, allocatable: str = "128Gi", ready: bool | None = True
+) -> NodeFact:
     return NodeFact(
         name=name,
         uid=f"uid-{name}",
-        labels={"kubernetes.io/hostname": name, **labels},
+        labels={"kubernetes.io/hostname": name, **(labels or {})},
         ready=ready,
         ready_since=0.0,
         address=f"host-{name}",

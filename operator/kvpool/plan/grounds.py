@@ -25,6 +25,8 @@ class Site:
     source: str
     backend: Backend
     path: str = ""
+    reserve_bytes: int = 0
+    """Bytes of the medium that stay free beside the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,22 @@ def sites_of(ground: Ground, ruling: Ruling, held: Iterable[int] = ()) -> tuple[
     elif policy is NumaPolicy.LOCAL and media:
         kept = set(held)
         media = (min(media, key=lambda m: (m.numa_node not in kept, -m.free_bytes, m.numa_node)),)
-    return tuple(_site(ground.name, ruling, source) for source in media)
+    reserves = reserves_of(ground, ruling)
+    return tuple(_site(ground.name, ruling, source, reserves[source.key]) for source in media)
 
 
-def _site(node: str, ruling: Ruling, source: SourceView) -> Site:
+def _site(node: str, ruling: Ruling, source: SourceView, reserve_bytes: int) -> Site:
     path = (ruling.spec.path or _mount(source)) if ruling.backend is Backend.FILE else ""
-    return Site(node, source.numa_node, source.key, ruling.backend, path)
+    return Site(node, source.numa_node, source.key, ruling.backend, path, reserve_bytes)
+
+
+def reserves_of(ground: Ground, ruling: Ruling) -> Mapping[str, int]:
+    """Share the tier's reserve out over its media, in proportion to their size; by key, rounded up."""
+    media = media_of(ground, ruling)
+    whole = sum(source.capacity_bytes for source in media)
+    return {
+        source.key: -(-ruling.reserve_bytes * source.capacity_bytes // whole)
+        if whole
+        else ruling.reserve_bytes
+        for source in media
+    }

@@ -8,7 +8,7 @@ from kvpool.api.kvnode import UnitSpec
 from kvpool.model.observations import PodFact, SourceView
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.budgets import Ruling, Rulings
-from kvpool.plan.grounds import Ground, holds_path, media_of
+from kvpool.plan.grounds import Ground, holds_path, media_of, reserves_of
 from kvpool.plan.keeper_names import is_keeper, keeper_bytes, keeps
 
 UNITS_MOST: Final = 64
@@ -73,12 +73,10 @@ def measure(snapshot: Snapshot, grounds: Mapping[str, Ground], rulings: Rulings)
 def _measure_tier(room: Room, ground: Ground, ruling: Ruling) -> None:
     units = [unit for unit in ground.units if unit.tier == ruling.tier]
     room.budget[ground.name, ruling.tier] = ruling.per_node_bytes - sum(unit.size_bytes for unit in units)
-    media = media_of(ground, ruling)
-    whole = sum(source.capacity_bytes for source in media)
-    for source in media:
-        reserve = -(-ruling.reserve_bytes * source.capacity_bytes // whole) if whole else ruling.reserve_bytes
+    reserves = reserves_of(ground, ruling)
+    for source in media_of(ground, ruling):
         ours = [unit for unit in units if _lies_on(unit, source)]
-        free = source.capacity_bytes - reserve - _others(ground, source, ours)
+        free = source.capacity_bytes - reserves[source.key] - _others(ground, source, ours)
         room.medium[ground.name, source.key] = free - sum(unit.size_bytes for unit in ours)
 
 

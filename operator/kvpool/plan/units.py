@@ -102,11 +102,6 @@ def store_of(scene: Scene, demand: Demand) -> UnitStore | None:
     )
 
 
-def _reserve_bytes(scene: Scene, node: str, tier: str) -> int:
-    ruling = scene.rulings.of(node, tier)
-    return ruling.reserve_bytes if ruling is not None else 0
-
-
 def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
     """Whether a fresh report says that the unit's memory is free: released, lost, or unknown to the agent
     after it applied the plan that asked for the release.
@@ -180,7 +175,7 @@ def _new_unit(scene: Scene, demand: Demand, tier: TierDemand, site: Site, size: 
         path=site.path,
         on_restart=tier.on_restart,
         reclaim_policy=demand.pool.spec.reclaim_policy,
-        reserve_bytes=_reserve_bytes(scene, site.node, tier.tier),
+        reserve_bytes=site.reserve_bytes,
         store=store_of(scene, demand),
     )
     generation = 1 + _newest_known(scene, scene.grounds[site.node], unit)

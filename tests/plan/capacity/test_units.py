@@ -12,7 +12,7 @@ from kvpool.model.decisions import CreateKeeper, DeleteKeeper, Plan, SetUnits
 from kvpool.model.ids import ObjectKey
 from kvpool.plan.keeper_names import KEEPER_OVERHEAD_BYTES
 from tests.builders.cluster import Cluster, a_cluster, nodes
-from tests.builders.objects import a_budget, a_pool, disk, dram
+from tests.builders.objects import a_budget, a_pool, a_store, disk, dram
 
 GIB = 1 << 30
 UNIT = "inference.chat.dram.n0"
@@ -54,7 +54,31 @@ def test_a_unit_says_all_its_agent_has_to_know() -> None:
         "on_restart": "Adopt",
         "reclaim_policy": "Retain",
         "release": "None",
+        "reserve_bytes": 0,
+        "store": None,
     }
+
+
+def test_a_unit_knows_its_store_and_the_reserve_of_its_own_numa_node() -> None:
+    cluster = a_cluster().with_nodes(nodes(1), dram(0, "48Gi"), dram(1, "16Gi"))
+    cluster.with_budget(a_budget().giving("DRAM", "32Gi", reserve="4Gi").build())
+    store = a_store("inference/chat", at=cluster.now_seconds)
+    cluster.with_store(replace(store, rpc_address="10.0.0.9:50051", admin_address="10.0.0.9:9003"))
+    cluster.with_pool(a_pool().with_mooncake().asking(DRAM="2Gi").build()).settle()
+    units = list(cluster.units().values())
+    assert [unit.reserve_bytes for unit in units] == [3 * GIB, 1 * GIB]
+    assert {unit.store.master for unit in units if unit.store} == {"10.0.0.9:50051"}
+
+
+def test_units_keep_the_store_they_know_while_its_address_is_unknown() -> None:
+    cluster = a_cluster().with_nodes(nodes(1)).with_budget(a_budget().giving("DRAM", "32Gi").build())
+    store = a_store("inference/chat", at=cluster.now_seconds)
+    cluster.with_store(replace(store, rpc_address="10.0.0.9:50051"))
+    cluster.with_pool(a_pool().with_mooncake().asking(DRAM="2Gi").build()).settle()
+    before = cluster.units()
+    cluster.stores.clear()
+    cluster.settle()
+    assert cluster.units() == before
 
 
 def test_units_are_decided_on_the_version_of_the_kvnode_they_were_seen_at() -> None:
@@ -125,11 +149,10 @@ def test_resizing_goes_one_node_at_a_time_and_waits_until_it_is_bound_again() ->
 def test_a_resized_unit_gets_its_new_keeper_only_when_the_old_one_is_gone() -> None:
     cluster = bound_pool("16Gi", 1).with_pool(a_pool().asking(DRAM="20Gi").build())
     cluster.step()
-    old = next(iter(cluster.keepers()))
+    key = next(iter(cluster.keepers().values())).key
     plan = cluster.decide()
-    assert [action.pod.name for action in deleted(plan)] == [old]
+    assert [action.pod for action in deleted(plan)] == [key]
     assert created(plan) == []
-    key = ObjectKey("inference", old)
     cluster.pods[key] = replace(cluster.pods[key], deleting=True)
     plan = cluster.decide()
     assert (deleted(plan), created(plan)) == ([], [])
