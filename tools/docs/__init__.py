@@ -1,0 +1,1 @@
+"""Writes the reference pages that are made from code: fields and metrics."""
