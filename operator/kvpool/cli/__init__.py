@@ -1,0 +1,1 @@
+"""Command lines for people: `kubectl kvpool`. Verbs ask the cluster, views make tables, printing prints."""

@@ -1,0 +1,39 @@
+"""`kubectl kvpool`: the plugin's verbs, and how their faults end."""
+
+import sys
+from importlib.metadata import version
+
+import click
+
+from kvpool.cli.faults import CliError, ExitCode
+from kvpool.cli.verbs.pause import pause, resume
+from kvpool.cli.verbs.status import status
+from kvpool.cli.verbs.timeline import timeline
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine, 1 findings, 2 wrong usage or the cluster could not be asked.",
+)
+@click.version_option(version("kvpool"), prog_name="kubectl-kvpool")
+def kvpool() -> None:
+    """KV-cache memory of AI supernodes: where it is, why, and what to do."""
+
+
+for verb in (status, timeline, pause, resume):
+    kvpool.add_command(verb)
+
+
+def main() -> None:
+    """Run the plugin; expected faults end with one message and exit code 2."""
+    try:
+        kvpool.main(prog_name="kubectl kvpool", standalone_mode=False)
+    except CliError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(ExitCode.TROUBLE)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(ExitCode.TROUBLE)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(ExitCode.TROUBLE)

@@ -1,0 +1,103 @@
+"""Expected faults end with one message and exit code 2, in bounded time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import yaml
+
+from devcluster.controlplane import ControlPlane
+from tests.cli.conftest import run_plugin
+
+
+def kubeconfig(server: str, folder: Path, namespace: str = "default") -> Path:
+    """A kubeconfig with one context and no credentials."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "main",
+        "clusters": [{"name": "main", "cluster": {"server": server}}],
+        "users": [{"name": "main", "user": {"token": "none"}}],
+        "contexts": [
+            {"name": "main", "context": {"cluster": "main", "user": "main", "namespace": namespace}}
+        ],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_an_api_server_that_refuses_connections_is_named(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = kubeconfig(f"https://127.0.0.1:{port}", tmp_path)
+    ran = run_plugin("status", "--kubeconfig", str(path))
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: the API server did not answer ({path}, context main): ")
+    assert f"127.0.0.1:{port}" in ran.err
+
+
+def test_an_api_server_that_never_answers_is_given_up_at_the_deadline(tmp_path: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(64)
+        path = kubeconfig(f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+        started = time.monotonic()
+        ran = run_plugin("status", "--kubeconfig", str(path), "--timeout", "1s")
+        assert time.monotonic() - started < 15
+    assert ran.code == 2
+    assert "not done within 1 s: the API server is slow or does not answer" in ran.err
+
+
+def test_a_broken_kubeconfig_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "broken"
+    path.write_text("contexts: [\n")
+    ran = run_plugin("status", "--kubeconfig", str(path))
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: kubeconfig {path} cannot be read: ")
+    path.write_text("just text\n")
+    ran = run_plugin("status", "--kubeconfig", str(path))
+    assert (ran.code, ran.err) == (
+        2,
+        f"error: kubeconfig {path} is no kubeconfig: it should have contexts, clusters and users\n",
+    )
+
+
+def test_a_missing_kubeconfig_and_an_unknown_context_are_told(tmp_path: Path) -> None:
+    ran = run_plugin("status", "--kubeconfig", str(tmp_path / "none"))
+    assert (ran.code, ran.err) == (2, f"error: --kubeconfig {tmp_path / 'none'} is no file\n")
+    path = kubeconfig("https://127.0.0.1:1", tmp_path)
+    ran = run_plugin("status", "--kubeconfig", str(path), "--context", "staging")
+    assert ran.code == 2
+    assert f"context 'staging' is not in {path} (its contexts: main)" in ran.err
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    ran = run_plugin("status", environment=environment)
+    assert ran.code == 2
+    assert "give --kubeconfig" in ran.err
+
+
+def test_credentials_that_are_not_accepted_are_told(kvpool_plane: ControlPlane, tmp_path: Path) -> None:
+    content = yaml.safe_load(kvpool_plane.kubeconfig.read_text())
+    content["users"] = [{"name": user["name"], "user": {"token": "wrong"}} for user in content["users"]]
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    ran = run_plugin("status", "--kubeconfig", str(path))
+    assert ran.code == 2
+    assert "the API server does not accept the credentials of" in ran.err
+
+
+def test_unknown_verbs_and_flags_are_usage_errors() -> None:
+    assert run_plugin("statsu").code == 2
+    assert run_plugin("status", "-o", "xml").code == 2
+    assert run_plugin("--version").out.startswith("kubectl-kvpool, version ")
+    assert run_plugin().code == 2
+
+
+def test_help_tells_the_exit_codes() -> None:
+    ran = run_plugin("--help")
+    assert ran.code == 0
+    assert "0 fine, 1 findings, 2 wrong usage" in " ".join(ran.out.split())

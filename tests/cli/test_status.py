@@ -1,0 +1,75 @@
+"""`kubectl kvpool status` against the real API server, with statuses as an operator writes them."""
+
+from __future__ import annotations
+
+from devcluster.controlplane import ControlPlane
+from tests.cli.conftest import Plugin, ago, condition, own, put
+
+GIB = 1 << 30
+STORE = {"mooncake": {"master": {"serviceRef": {"name": "mooncake-master"}}}}
+
+
+def looked_at_pool(namespace: str, **status: object) -> dict[str, object]:
+    """A pool in Observe whose store holds 4Gi of others."""
+    foreign = "the master answers; others brought 4Gi: node-1 2Gi, node-2 2Gi"
+    figures = {"name": "DRAM", "foreign": "4Gi", "observedAt": ago(4)}
+    return own(
+        "KVPool",
+        "chat",
+        {"store": STORE},
+        namespace,
+        status={
+            "tiers": [figures],
+            "conditions": [condition("StoreReachable", "True", "Answers", foreign)],
+            **status,
+        },
+    )
+
+
+def test_an_observed_store_shows_foreign_bytes_by_node_and_their_age(
+    kvpool_plane: ControlPlane, namespace: str, plugin: Plugin
+) -> None:
+    put(kvpool_plane, looked_at_pool(namespace))
+    ran = plugin("status", "-n", namespace)
+    row = next(line for line in ran.out.splitlines() if line.startswith(f"{namespace}/chat  DRAM"))
+    assert row.split()[1:7] == ["DRAM", "0", "0", "0", "0", "4Gi"]
+    assert row.split()[-1].endswith("s")
+    assert "node-1 2Gi, node-2 2Gi" in " ".join(ran.out.split())
+
+
+def test_figures_are_bytes_for_programs(kvpool_plane: ControlPlane, namespace: str, plugin: Plugin) -> None:
+    put(kvpool_plane, looked_at_pool(namespace))
+    document = plugin("status", "-n", namespace, "-o", "json").document
+    (row,) = document["pools"]
+    assert row["name"] == f"{namespace}/chat"
+    assert row["foreignBytes"] == 4 * GIB
+    assert 4 <= row["ageSeconds"] < 60
+    assert document["operator"]["leader"] == "operator-a"
+    assert document["operator"]["operatorEpoch"] == 3
+    assert document["operator"]["pause"]["paused"] is False
+
+
+def test_a_finding_is_told_and_makes_the_exit_code_1(
+    kvpool_plane: ControlPlane, namespace: str, plugin: Plugin
+) -> None:
+    lost = condition("StoreContentsLost", "True", "MasterRestarted", "the master forgot every key")
+    put(kvpool_plane, looked_at_pool(namespace, conditions=[lost]))
+    ran = plugin("status", "-n", namespace)
+    assert ran.code == 1
+    assert f"! KVPool {namespace}/chat: StoreContentsLost is True (MasterRestarted)" in ran.out
+
+
+def test_every_line_fits_100_columns(kvpool_plane: ControlPlane, namespace: str, plugin: Plugin) -> None:
+    long = "others brought much: " + ", ".join(
+        f"node-with-a-long-name-{index} 123.45Gi" for index in range(8)
+    )
+    answers = condition("StoreReachable", "True", "Answers", long)
+    put(kvpool_plane, looked_at_pool(namespace, conditions=[answers]))
+    ran = plugin("status", "-n", namespace)
+    assert max(len(line) for line in ran.out.splitlines()) <= 100
+
+
+def test_a_missing_operator_is_a_finding(kvpool_plane: ControlPlane, namespace: str, plugin: Plugin) -> None:
+    ran = plugin("status", "-n", namespace, "--operator-namespace", "nobody-here")
+    assert ran.code == 1
+    assert "no operator leads in namespace nobody-here" in " ".join(ran.out.split())
