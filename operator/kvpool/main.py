@@ -154,6 +154,7 @@ class Operator:
                 service_account=settings.keeper_service_account,
                 host_units_folder=settings.host_units_folder,
                 user_id=settings.keeper_user_id,
+                shared_memory_folder=settings.shared_memory_folder,
             ),
             namespace=settings.namespace,
             mode_cap=settings.mode_cap,

@@ -29,6 +29,7 @@ class Settings:
     keeper_service_account: str
     keeper_user_id: int
     host_units_folder: str
+    shared_memory_folder: str
 
 
 def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
@@ -58,6 +59,7 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
     flag("keeper-service-account", "kvpool-keeper", "ServiceAccount of keeper pods")
     flag("keeper-user-id", "65532", "user that keeper pods run as")
     flag("host-units-folder", "/var/lib/kvpool/units", "folder of the agents' units on the hosts")
+    flag("shared-memory-folder", "", "folder of memory units on the hosts where agents may not mount")
     given = parser.parse_args(arguments)
     try:
         mode_cap = Mode(given.mode)
@@ -81,4 +83,5 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
         keeper_service_account=given.keeper_service_account,
         keeper_user_id=keeper_user_id,
         host_units_folder=given.host_units_folder,
+        shared_memory_folder=given.shared_memory_folder,
     )

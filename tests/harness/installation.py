@@ -7,6 +7,7 @@ the Pods that the operator creates. All of them are plain processes (see devclus
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -61,6 +62,9 @@ class Installation:
             "operator.nodeSelector.kvpool\\.dev/class": "infra",
             "agent.nodeSelector.pool": "gpu",
             "agent.devices": f"simulated:{DEVICES_FILE}",
+            # Keepers are processes of this user here, and a user namespace may know no other.
+            "agent.extraArgs[0]": f"--keeper-uid={os.getuid()}",
+            "agent.extraArgs[1]": f"--keeper-gid={os.getgid()}",
             **values,
         }
         self.plane.admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})

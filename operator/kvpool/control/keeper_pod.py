@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvpool.api import labels
+from kvpool.api.tierbudget import Backend
 from kvpool.model.decisions import KeeperSpec
 from kvpool.rules.unit_folder import unit_directory_name
 
@@ -26,6 +27,8 @@ class KeeperTemplate:
     host_units_folder: str
     """The agent's unit folders on the host."""
     user_id: int
+    shared_memory_folder: str = ""
+    """Where agents that may not mount keep memory units on the host; empty: agents may mount."""
     cpu_request: str = "50m"
 
 
@@ -33,6 +36,7 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
     """Return the pod for server-side creation."""
     folder = unit_directory_name(keeper.unit.name, keeper.unit.generation)
     resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu_request}
+    media = _media(keeper, template)
     return {
         "metadata": {
             "name": keeper.name,
@@ -96,7 +100,8 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
                             "name": "units",
                             "mountPath": UNITS_FOLDER,
                             "mountPropagation": "HostToContainer",
-                        }
+                        },
+                        *({"name": "medium", "mountPath": path} for path in media),
                     ],
                 }
             ],
@@ -104,7 +109,15 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
                 {
                     "name": "units",
                     "hostPath": {"path": template.host_units_folder, "type": "DirectoryOrCreate"},
-                }
+                },
+                *({"name": "medium", "hostPath": {"path": path, "type": "Directory"}} for path in media),
             ],
         },
     }
+
+
+def _media(keeper: KeeperSpec, template: KeeperTemplate) -> list[str]:
+    """Folders of the host that the unit's file may lie in; agent and keeper see them under one path."""
+    if keeper.unit.backend is Backend.FILE:
+        return [keeper.unit.path]
+    return [template.shared_memory_folder] if template.shared_memory_folder else []
