@@ -250,6 +250,7 @@ class Agent:
             return
         known = {(d.id, f.source, f.code, len(f.seen_at_seconds)) for d in self._devices for f in d.faults}
         self._devices = devices
+        self._changed()
         for device in devices:
             for fault in device.faults:
                 if (device.id, fault.source, fault.code, len(fault.seen_at_seconds)) not in known:

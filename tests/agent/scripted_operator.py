@@ -130,9 +130,13 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
         self._call(self._start(agent_port)).result(START_SECONDS)
         return self
 
-    def stop(self) -> None:
+    def kill_servers(self) -> None:
         """Go away at once, as a killed process does."""
         self._call(self._stop()).result(START_SECONDS)
+
+    def stop(self) -> None:
+        """End everything."""
+        self.kill_servers()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(START_SECONDS)
         self._loop.close()
@@ -148,6 +152,10 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
 
         self._loop.call_soon_threadsafe(send)
         return plan
+
+    def forget_reports(self) -> None:
+        """Let waiting begin with what is reported from now on."""
+        self.heard.reports.clear()
 
     @property
     def report(self) -> wire.Report | None:

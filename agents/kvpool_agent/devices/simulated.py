@@ -91,7 +91,7 @@ class SimulatedDevices:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            return self._unknown(f"{self._path}: {field}: {first['msg']}")
+            return self._unknown(f"{self._path}: {field or 'content'}: {first['msg']}")
         self.trouble = ""
         self._devices = tuple(self._device(entry, now_seconds) for entry in content.devices)
         live = {(d.id, f.source, f.code) for d in self._devices for f in d.faults}
