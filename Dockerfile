@@ -2,31 +2,39 @@
 # Targets: operator, agent, keeper. BASE is any Debian-based image with Python 3.11 or newer as `python3`.
 ARG BASE=python:3.13-slim-bookworm
 
-FROM ${BASE} AS build
+FROM ${BASE} AS wheel
 WORKDIR /src
-COPY pyproject.toml requirements.lock README.md ./
+COPY requirements/build.lock requirements/build.lock
+RUN python3 -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements/build.lock
+COPY pyproject.toml README.md ./
 COPY operator operator
 COPY agents agents
-RUN python3 -m venv /opt/kvpool
-# One lock for all three: pip takes from it what each extra needs, by hash.
-RUN /opt/kvpool/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock \
- && /opt/kvpool/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM ${BASE} AS runtime
-COPY --from=build /opt/kvpool /opt/kvpool
 ENV PATH=/opt/kvpool/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+RUN python3 -m venv /opt/kvpool
 
 FROM runtime AS operator
+COPY requirements/operator.lock /tmp/lock
+RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
+RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
 USER 65532:65532
 ENTRYPOINT ["kvpool-operator"]
 
 FROM runtime AS agent
-RUN apt-get update && apt-get install --yes --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install --yes --no-install-recommends mount && rm -rf /var/lib/apt/lists/*
+COPY requirements/agent.lock /tmp/lock
+RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
+RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
 ENTRYPOINT ["kvpool-agent"]
 
 FROM runtime AS keeper
 # The Mooncake client needs these at run time.
 RUN apt-get update && apt-get install --yes --no-install-recommends libcurl4 libibverbs1 libnuma1 \
  && rm -rf /var/lib/apt/lists/*
+COPY requirements/keeper.lock /tmp/lock
+RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
+RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
 USER 65532:65532
 ENTRYPOINT ["kvpool-keeper"]

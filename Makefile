@@ -15,10 +15,10 @@ SOURCES := $(PACKAGES) devcluster demo tools tests benchmarks
 help: ## Say what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
-$(VENV)/.ready: requirements.lock pyproject.toml
+$(VENV)/.ready: requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	echo "installing the locked dependencies into $(VENV) (about a minute the first time)"
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -58,9 +58,8 @@ generate: setup ## Write again what is generated: CRDs, chart copies, protobuf c
 	@tools/generate.sh
 
 .PHONY: lock
-lock: ## Write requirements.lock again (hashes, no addresses).
-	$(PYTHON) -m venv .cache/uv && .cache/uv/bin/pip install --quiet uv
-	.cache/uv/bin/uv pip compile pyproject.toml --all-extras --group dev --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+lock: ## Write requirements/*.lock again (hashes, no addresses).
+	@tools/lock.sh
 
 .PHONY: bench
 bench: setup ## Measure and print; nothing is judged by time.

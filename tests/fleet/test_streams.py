@@ -33,6 +33,7 @@ LARGE_UNIT = PlannedUnit(
     backend="file",
     path="",
     generation=1,
+    reserve_bytes=0,
     mooncake=None,
     adopt=True,
     release="None",
