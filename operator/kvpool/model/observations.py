@@ -40,6 +40,8 @@ class PodFact:
     owner: str = ""
     """`Kind/name` of the controller."""
     resource_version: str = ""
+    created_at: str = ""
+    """RFC 3339; empty when unknown."""
 
 
 @dataclass(frozen=True, slots=True)

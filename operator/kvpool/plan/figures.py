@@ -82,7 +82,11 @@ class Readings:
 
 def read(snapshot: Snapshot, grounds: Mapping[str, Ground], now: Instant) -> Readings:
     """Read every decided unit, and every segment of the stores that answered lately."""
-    answers = {str(key): store for key, store in snapshot.stores.items() if is_fresh_store(store, now)}
+    answers = {
+        str(key): (store, {segment.name: segment for segment in store.segments})
+        for key, store in snapshot.stores.items()
+        if is_fresh_store(store, now)
+    }
     units = tuple(
         _read_unit(ground, unit, answers.get(unit.pool))
         for ground in grounds.values()
@@ -91,19 +95,19 @@ def read(snapshot: Snapshot, grounds: Mapping[str, Ground], now: Instant) -> Rea
     return Readings(units, _foreign(snapshot, now))
 
 
-def _read_unit(ground: Ground, unit: UnitSpec, store: StoreView | None) -> UnitReading:
+def _read_unit(
+    ground: Ground, unit: UnitSpec, answer: tuple[StoreView, Mapping[str, SegmentView]] | None
+) -> UnitReading:
     reported = ground.view(unit.name)
     view = reported if reported is not None and reported.generation == unit.generation else None
     if ground.agent is None or view is None:
         observed_at = ground.agent.reported_at if ground.agent else None
         return UnitReading(ground.name, unit, None, reported, ground.agent is None, None, observed_at)
     used, observed_at = view.used_bytes, ground.agent.reported_at
-    for segment in store.segments if store is not None else ():
-        if segment.name == view.segment and store is not None:
-            used, observed_at = segment.used_bytes, min(observed_at, store.asked_at)
-    return UnitReading(
-        ground.name, unit, view, reported, stale=False, used_bytes=used, observed_at=observed_at
-    )
+    if answer is not None and view.segment in answer[1]:
+        store, segments = answer
+        used, observed_at = segments[view.segment].used_bytes, min(observed_at, store.asked_at)
+    return UnitReading(ground.name, unit, view, reported, False, used, observed_at)
 
 
 def total_used(readings: Iterable[UnitReading]) -> tuple[int, int]:

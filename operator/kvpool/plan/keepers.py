@@ -4,7 +4,9 @@ One keeper holds one generation of one unit. A new one is made only when no othe
 on the node: the memory of both would not fit.
 """
 
+import math
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from kvpool.api.kvnode import UnitPhase, UnitSpec
 from kvpool.model.decisions import CreateKeeper, DeleteKeeper, KeeperSpec, Reason
@@ -14,25 +16,21 @@ from kvpool.plan.demand import Demand, belongs_to
 from kvpool.plan.grounds import Ground
 from kvpool.plan.keeper_names import (
     generation_kept,
-    is_keeper,
     keeper_bytes,
     keeper_name,
-    keeper_node,
     keeps,
 )
 from kvpool.plan.scene import Scene
 
-_OVER = frozenset({"Succeeded", "Failed"})
+RETRY_SECONDS: Final = 30.0
+"""The least time between two keepers of one unit, so that a node that evicts them is not flooded."""
+
+_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 def keepers_of(scene: Scene, node: str, unit: UnitSpec) -> tuple[PodFact, ...]:
     """Return the keeper pods of any generation of a unit on a node, in name order."""
-    return tuple(pod for pod in _keepers_on(scene, node) if keeps(pod, unit, node))
-
-
-def _keepers_on(scene: Scene, node: str) -> tuple[PodFact, ...]:
-    found = [pod for pod in scene.snapshot.pods.values() if is_keeper(pod) and keeper_node(pod) == node]
-    return tuple(sorted(found, key=lambda pod: pod.key))
+    return tuple(pod for pod in scene.keepers.get(node, ()) if keeps(pod, unit, node))
 
 
 def must_be_made_anew(scene: Scene, ground: Ground, unit: UnitSpec) -> Reason | None:
@@ -44,9 +42,16 @@ def must_be_made_anew(scene: Scene, ground: Ground, unit: UnitSpec) -> Reason | 
         return Reason("UnitLost", f"unit {unit.name} was lost ({view.message or 'its node booted anew'})")
     pods = keepers_of(scene, ground.name, unit)
     dead = [pod for pod in pods if generation_kept(pod) == unit.generation and pod.phase in _OVER]
-    if dead and view.phase is not UnitPhase.BOUND:
+    if dead and view.phase is not UnitPhase.BOUND and _age_seconds(dead[0], scene) >= RETRY_SECONDS:
         return Reason("KeeperDied", f"keeper {dead[0].key} of unit {unit.name} ended ({dead[0].phase})")
     return None
+
+
+def _age_seconds(pod: PodFact, scene: Scene) -> float:
+    """Since a pod was made; endless when that is unknown."""
+    if not pod.created_at:
+        return math.inf
+    return scene.now.monotonic_seconds - scene.now.monotonic_of(pod.created_at)
 
 
 def plan_keepers(scene: Scene, changing: frozenset[str]) -> tuple[CreateKeeper | DeleteKeeper, ...]:
@@ -58,7 +63,7 @@ def plan_keepers(scene: Scene, changing: frozenset[str]) -> tuple[CreateKeeper |
     for ground in scene.grounds.values():
         if ground.kvnode is None or ground.name in changing:
             continue
-        pods = _keepers_on(scene, ground.name)
+        pods = scene.keepers.get(ground.name, ())
         actions += _unwanted(ground, pods)
         for unit in ground.units:
             demand = demands.get(unit.pool)

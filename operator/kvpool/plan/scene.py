@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from kvpool.model.decisions import Reason
 from kvpool.model.instant import Instant
+from kvpool.model.observations import PodFact
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.budgets import Rulings, rule
 from kvpool.plan.demand import Demand, demands
 from kvpool.plan.figures import Readings, read
 from kvpool.plan.grounds import Ground, survey
+from kvpool.plan.keeper_names import is_keeper, keeper_node
 from kvpool.plan.modes import cluster_hold
 
 
@@ -23,6 +25,8 @@ class Scene:
     rulings: Rulings
     readings: Readings
     demands: tuple[Demand, ...]
+    keepers: Mapping[str, tuple[PodFact, ...]]
+    """Node to the keeper pods that are for it, in name order."""
     cluster_hold: Reason | None
     """Why nothing at all is done in the cluster; None when objects may act."""
 
@@ -37,5 +41,14 @@ def set_scene(snapshot: Snapshot, now: Instant) -> Scene:
         rule(snapshot),
         read(snapshot, grounds, now),
         demands(snapshot, grounds),
+        _keepers_by_node(snapshot),
         cluster_hold(snapshot),
     )
+
+
+def _keepers_by_node(snapshot: Snapshot) -> dict[str, tuple[PodFact, ...]]:
+    found: dict[str, list[PodFact]] = {}
+    for _, pod in sorted(snapshot.pods.items()):
+        if is_keeper(pod):
+            found.setdefault(keeper_node(pod), []).append(pod)
+    return {node: tuple(pods) for node, pods in found.items()}

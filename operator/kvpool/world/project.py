@@ -104,6 +104,7 @@ def _pod(raw: Raw) -> PodFact:
         memory_request_bytes=_pod_memory(spec),
         owner=_controller(metadata),
         resource_version=_text(metadata.get("resourceVersion") or ""),
+        created_at=_text(metadata.get("creationTimestamp") or ""),
     )
 
 

@@ -193,6 +193,15 @@ def test_a_keeper_that_ended_is_replaced_under_the_next_generation() -> None:
     assert key not in cluster.pods
 
 
+def test_keepers_that_end_again_and_again_are_replaced_no_faster_than_every_thirty_seconds() -> None:
+    cluster = bound_pool("16Gi", 1)
+    for _ in range(90):
+        for key, pod in cluster.pods.items():
+            cluster.pods[key] = replace(pod, phase="Failed", created_at=pod.created_at or cluster.now.text())
+        cluster.agents_apply().wait(1.0).step()
+    assert generations(cluster) == [3]
+
+
 def test_a_keeper_that_somebody_deleted_is_made_again_once_the_unit_is_not_bound() -> None:
     cluster = bound_pool()
     key = next(key for key in cluster.pods if "node-3" in key.name)
