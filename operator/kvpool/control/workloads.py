@@ -1,21 +1,11 @@
 """Finds a workload's pods through its scale sub-resource; a kind without one is said to have none."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 from kvpool.api.pdgroup import PDGroup, WorkloadRef
 from kvpool.cluster.errors import ApiError, Gone
-from kvpool.cluster.reads import get
-from kvpool.cluster.resources import Resource
 from kvpool.cluster.rest import Rest
-
-DEADLINE_SECONDS: Final = 3.0
-_API_VERSIONS: Final = {
-    "Deployment": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
-}
+from kvpool.cluster.scales import workload_selector
 
 
 def workload_key(namespace: str, ref: WorkloadRef) -> str:
@@ -48,24 +38,10 @@ class Workloads:
             del self._selectors[key]
         for key, (namespace, ref) in wanted.items():
             try:
-                self._selectors[key] = await self._selector(namespace, ref)
+                self._selectors[key] = await workload_selector(self._rest, namespace, ref)
             except Gone:
                 self._selectors[key] = None
             except ApiError:
                 continue
         if before != self._selectors:
             self._on_change()
-
-    async def _selector(self, namespace: str, ref: WorkloadRef) -> Mapping[str, str] | None:
-        group, _, version = (ref.api_version or _API_VERSIONS.get(ref.kind, "")).rpartition("/")
-        workload = Resource(group, version, f"{ref.kind.lower()}s", ref.kind, namespaced=True)
-        scale = await get(
-            self._rest, workload.at(namespace, ref.name, "scale"), timeout_seconds=DEADLINE_SECONDS
-        )
-        return parse_selector(scale.get("status", {}).get("selector", ""))
-
-
-def parse_selector(text: str) -> Mapping[str, str]:
-    """Read `a=b,c=d`, the form in which a scale sub-resource states equality selectors."""
-    pairs = (part.partition("=") for part in text.split(",") if part)
-    return {key.strip(): value.strip().lstrip("=") for key, _, value in pairs}

@@ -1,0 +1,29 @@
+"""Which pods the workloads of groups select."""
+
+from collections.abc import Iterable, Mapping
+
+from kvpool.api.pdgroup import PDGroup
+from kvpool.cluster.errors import ApiError, Gone
+from kvpool.cluster.rest import Rest
+from kvpool.cluster.scales import workload_selector
+from kvpool.plan.engines import roles_of, workload_key
+
+Selectors = dict[str, Mapping[str, str] | None]
+"""`namespace/Kind/name` to labels; None for a kind without a scale sub-resource."""
+
+
+async def read_selectors(rest: Rest, groups: Iterable[PDGroup]) -> Selectors:
+    """Ask for every workload that groups name; one that cannot be asked is left out."""
+    found: Selectors = {}
+    for group in groups:
+        for _, spec in roles_of(group):
+            if spec.workload_ref is None:
+                continue
+            key = workload_key(group, spec)
+            try:
+                found[key] = await workload_selector(rest, group.metadata.namespace, spec.workload_ref)
+            except Gone:
+                found[key] = None
+            except ApiError:  # not every user may read scales; the plan then says nothing of the workload
+                continue
+    return found
