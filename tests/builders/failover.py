@@ -13,7 +13,7 @@ from typing import Any
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, labels
 from kvpool.api.common import Mode
 from kvpool.api.remap import RemapPhase, StageName
-from kvpool.api.supernode import EvidenceClass
+from kvpool.api.supernode import EvidenceClass, Maintenance
 from kvpool.model import decisions as d
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant, moment_text
@@ -244,15 +244,15 @@ class Host:
         self.applied_revision = self.plan_revision
 
     def stop_engines(self) -> None:
-        """What happens at the lease's deadline, and when the host dies."""
+        """The lease's deadline, or the end of the host: nothing serves until a new plan says so."""
         for engine in self.engines:
             if engine.seat is not None:
-                self.seats[engine.seat] = SeatPhase.RELEASED
+                self.seats[engine.seat] = SeatPhase.WAITING
                 engine.seat = None
+        self.plan = None
 
     def reboot(self, now: float) -> None:
         self.stop_engines()
-        self.seats = {key: SeatPhase.RELEASED for key in self.seats}
         self.alive = self.agent_up = True
         self.boot += 1
         self.hello_at = now
@@ -604,9 +604,32 @@ class World:
 
     def kill_host(self, host: str) -> World:
         victim = self.hosts[host]
+        victim.stop_engines()
         victim.alive = False
-        for engine in victim.engines:
-            engine.seat = None
+        return self
+
+    # -- people
+
+    def set_maintenance(self, hosts: Iterable[str], reason: str = "fan") -> World:
+        supernode = self.api.supernodes["sn-a"]
+        entries = tuple(Maintenance(node=host, reason=reason) for host in hosts)
+        spec = supernode.spec.model_copy(update={"maintenance": entries})
+        self.api.supernodes["sn-a"] = supernode.model_copy(update={"spec": spec})
+        return self
+
+    def set_instances(self, instances: int) -> World:
+        group = self.api.groups[GROUP]
+        assert group.spec.decode is not None
+        decode = group.spec.decode.model_copy(update={"instances": instances})
+        self.api.groups[GROUP] = group.model_copy(
+            update={"spec": group.spec.model_copy(update={"decode": decode})}
+        )
+        return self
+
+    def cancel(self, remap: Remap) -> World:
+        spec = remap.spec.model_copy(update={"cancel": True})
+        key = ObjectKey(remap.metadata.namespace, remap.metadata.name)
+        self.api.remaps[key] = self.api.meta(remap, spec=spec)
         return self
 
     # -- questions

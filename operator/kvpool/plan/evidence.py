@@ -82,7 +82,7 @@ def finding_of(
     if grave:
         first = min(grave, key=lambda view: (view.first_seen, view.source, view.code))
         grade = class_of(first, policy).value
-        message = f"{first.source} reported {first.code} ({grade}), {_ago(first.first_seen, now)}"
+        message = f"{first.source} reported {first.code} ({grade})"
         return DeviceFinding(DeviceVerdict.FAULTY, Reason(f"{grade}Evidence", message), first.first_seen)
     if not agent.connected or not is_fresh(agent, now):
         return DeviceFinding(DeviceVerdict.UNKNOWN, Reason("AgentSilent", silence_text(agent, now)))
@@ -129,7 +129,7 @@ def _soft_finding(standing: _Standing, policy: Evidence, onsets: Onsets, now: In
     confirmed_at = view.first_seen + parse_duration(policy.confirm_after)
     text = (
         f"{view.source} reported {view.code} (Soft) {standing.seen} times within {standing.rule.window}, "
-        f"{standing.rule.n} count; first {_ago(view.first_seen, now)}"
+        f"{standing.rule.n} count"
     )
     sharing = sum(
         1
@@ -167,7 +167,3 @@ def _onsets(snapshot: Snapshot, now: Instant) -> Mapping[str, Onsets]:
 def _scope(snapshot: Snapshot, node: str) -> str:
     supernode = supernode_of(snapshot, node)
     return supernode.metadata.name if supernode is not None else ""
-
-
-def _ago(moment: float, now: Instant) -> str:
-    return f"{max(0.0, now.monotonic_seconds - moment):.1f} s ago"
