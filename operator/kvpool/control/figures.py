@@ -28,9 +28,13 @@ class Figures:
         """Pool bytes and their age, shortfall, lost store contents."""
         metrics = self._metrics
         _clear(metrics.pool_bytes, metrics.pool_observed_at, metrics.bind_shortfall)
+        # A status that need not be written is in no action: what was written last holds.
+        statuses = {key: pool.status for key, pool in snapshot.pools.items()}
         for action in plan.actions:
             if isinstance(action, d.WriteStatus) and isinstance(action.status, KVPoolStatus):
-                self._pool(action.key, action.status)
+                statuses[action.key] = action.status
+        for key, status in statuses.items():
+            self._pool(key, status)
         for key, store in snapshot.stores.items():
             if store.keys_lost_at is not None and self._lost_at.get(key) != store.keys_lost_at:
                 self._lost_at[key] = store.keys_lost_at
@@ -66,9 +70,12 @@ class Figures:
             metrics.slot_serving.labels(*at).set(int(serving is not None and serving.status == "True"))
             metrics.slot_bound.labels(*at).set(int(bool(slot.spec.seats)))
             metrics.slot_weight.labels(*at).set(slot.status.weight_asked)
+        supernodes = {name: supernode.status for name, supernode in snapshot.supernodes.items()}
         for action in plan.actions:
             if isinstance(action, d.WriteStatus) and isinstance(action.status, SupernodeStatus):
-                self._supernode(action.key.name, action.status)
+                supernodes[action.key.name] = action.status
+        for name, status in supernodes.items():
+            self._supernode(name, status)
         self._moves(snapshot)
 
     def _moves(self, snapshot: Snapshot) -> None:
