@@ -197,8 +197,8 @@ class SimulatedHost:
             if self._off.is_set():
                 return
             if "deletionTimestamp" in pod["metadata"]:
-                self._end_process(uid, pod["metadata"].get("deletionGracePeriodSeconds", 0))
-                self._finish(pod)
+                if self._has_ended(uid, pod["metadata"].get("deletionGracePeriodSeconds", 0)):
+                    self._finish(pod)
                 return
             life = self._lives.setdefault(uid, PodLife())
             containers = life.tend(pod, self.address, lambda: self._run(pod), time.monotonic())
@@ -218,12 +218,15 @@ class SimulatedHost:
             if known and "deletionTimestamp" not in pod["metadata"]:
                 self._refresh(self, pod)
 
-    def _end_process(self, uid: str, grace_seconds: float) -> None:
-        life = self._lives.pop(uid, None)
-        if life is not None and life.process is not None:
-            life.process.terminate(grace_seconds)
-            if life.process in self.processes:
-                self.processes.remove(life.process)
+    def _has_ended(self, uid: str, grace_seconds: float) -> bool:
+        """Ask a Pod's process to end, or kill it when its grace is over; True once it is gone."""
+        life = self._lives.get(uid)
+        if life is not None and not life.has_ended(grace_seconds, time.monotonic()):
+            return False
+        if life is not None and life.process in self.processes:
+            self.processes.remove(life.process)
+        self._lives.pop(uid, None)
+        return True
 
     def _finish(self, pod: JsonObject) -> None:
         meta = pod["metadata"]

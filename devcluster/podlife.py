@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ class PodLife:
     process: ManagedProcess | None = None
     written: Containers | None = None
     """What the Pod's status says."""
+    _kill_at: float | None = None
     _begun: bool = False
     _restarts: int = 0
     _exit_code: int | None = None
@@ -55,6 +57,18 @@ class PodLife:
             exit_code=self._exit_code,
             failure=self._failure,
         )
+
+    def has_ended(self, grace_seconds: float, now: float) -> bool:
+        """SIGTERM at the first call, SIGKILL once the grace is over; True when no process is left."""
+        if self.process is None or not self.process.running:
+            return True
+        if self._kill_at is None:
+            self._kill_at = now + grace_seconds
+            self.process.signal(signal.SIGTERM)
+        elif now >= self._kill_at:
+            self.process.kill()
+            return True
+        return False
 
     def _begin(self, run: Callable[[], ManagedProcess | None], now: float) -> None:
         if self._failure and not self._back_off.is_due(now):
