@@ -121,7 +121,7 @@ class Agent:
         """Take the terms of a stream, unless its operator's epoch is a lower one."""
         if not self._parts.gate.admits(welcome.operator_epoch, "Welcome"):
             return False
-        self._parts.lease.welcomed(welcome.ttl_ms / 1000, strict=welcome.strict)
+        self._parts.lease.welcomed(welcome.ttl_ms / 1000, welcome.max_skew_ms / 1000, strict=welcome.strict)
         if welcome.HasField("roster"):
             self._take_roster(welcome.roster)
         return True
@@ -131,6 +131,10 @@ class Agent:
         if self._parts.gate.admits(grant.operator_epoch, "Grant"):
             self._parts.lease.granted(grant.seq, grant.ttl_ms / 1000)
             self._tell_lease()
+
+    def ended(self) -> None:
+        """The stream is over."""
+        self._parts.lease.stream_ended()
 
     def planned(self, plan: wire.NodePlan) -> None:
         """Take a whole plan, unless its epoch is a lower one or it makes no sense."""
@@ -262,8 +266,7 @@ class Agent:
 
     async def _look_at_peers(self) -> None:
         lease = self._parts.lease
-        everybody = lease.remaining_seconds() < lease.renew_seconds
-        await self._parts.peers.look(lease.members, everybody=everybody)
+        await self._parts.peers.look(lease.members, everybody=not lease.renewing)
 
     async def _take_stand(self) -> None:
         verdict = self._parts.lease.stand(self._parts.peers.words())

@@ -11,13 +11,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from kvpool.api.supernode import LeasePolicy
-from kvpool.rules.lease import NodeLease, PeerState, PeerWord, Stand, stand
-from kvpool_agent.timing import DEFAULT_TTL_SECONDS, RENEWS_PER_TTL
+from kvpool.rules.lease import LeaseTerms, NodeLease, PeerState, PeerWord, Stand, own_word, sees_outage, stand
+from kvpool_agent.timing import DEFAULT_MAX_SKEW_SECONDS, DEFAULT_TTL_SECONDS, RENEWS_PER_TTL
 from kvpool_keeper.contract import LEASE_FILE, LeaseFile, Peer, boottime_ns, replace_whole, write_file
 
 log = structlog.get_logger()
 
 NANOSECONDS = 1_000_000_000
+MILLISECONDS = 1000
 STARTUP_GRACE_SECONDS = 5.0
 """A new agent first tries to renew: nobody enforced a deadline while there was none."""
 
@@ -39,6 +40,7 @@ class LeaseState:
     boot_id: str = ""
     deadline_seconds: float | None = None
     ttl_seconds: float = DEFAULT_TTL_SECONDS
+    max_skew_seconds: float = DEFAULT_MAX_SKEW_SECONDS
     strict: bool = False
     roster_revision: int = 0
     members: tuple[Member, ...] = ()
@@ -57,6 +59,8 @@ class LeaseBook:
         self._lease = NodeLease()
         self._state = LeaseState(boot_id=boot_id)
         self._started_seconds = boottime_seconds()
+        self._outage_seen_at_seconds: float | None = None
+        self._renewing = False
 
     def load(self) -> None:
         """Read lease and guard group of an earlier agent of this boot."""
@@ -91,19 +95,29 @@ class LeaseBook:
         """Renews of this stream that still wait for their Grant."""
         return len(self._lease.open_renews)
 
+    @property
+    def renewing(self) -> bool:
+        """Whether there is a stream on which something was granted."""
+        return self._renewing
+
     def own_word(self) -> PeerState:
         """What this node tells its peers of its own lease."""
-        return PeerState.HELD if self._lease.held(boottime_seconds()) else PeerState.LOST
+        return own_word(self._lease, boottime_seconds(), renewing=self._renewing)
 
     def remaining_seconds(self) -> float:
         """Return the time left; 0 when there is none."""
         deadline = self._lease.deadline_seconds
         return 0.0 if deadline is None else max(0.0, deadline - boottime_seconds())
 
-    def welcomed(self, ttl_seconds: float, *, strict: bool) -> None:
+    def welcomed(self, ttl_seconds: float, max_skew_seconds: float, *, strict: bool) -> None:
         """Take the terms of a new stream. Raises OSError."""
+        self.stream_ended()
+        self._keep(ttl_seconds=ttl_seconds, max_skew_seconds=max_skew_seconds, strict=strict)
+
+    def stream_ended(self) -> None:
+        """Nothing is granted until the next stream; the deadline stands."""
+        self._renewing = False
         self._lease = self._lease.stream_ended()
-        self._keep(ttl_seconds=ttl_seconds, strict=strict)
 
     def rostered(self, revision: int, members: Iterable[Member]) -> None:
         """Take a new guard group. Raises OSError."""
@@ -116,21 +130,31 @@ class LeaseBook:
     def granted(self, seq: int, ttl_seconds: float) -> None:
         """Extend the lease. Raises OSError."""
         self._lease = self._lease.granted(seq, ttl_seconds)
+        self._renewing = self._lease.held(boottime_seconds())
         self._keep(ttl_seconds=ttl_seconds, deadline_seconds=self._lease.deadline_seconds)
 
     def stand(self, words: Mapping[str, PeerWord]) -> Stand:
-        """Decide what this node may do now."""
+        """Decide what this node may do now, given what peers say of their own leases."""
         now = boottime_seconds()
+        group = frozenset({self._node, *(member.node for member in self._state.members)})
+        if self._lease.held(now):
+            self._outage_seen_at_seconds = None
+        elif sees_outage(now, group=group, own_node=self._node, words=words):
+            self._outage_seen_at_seconds = now
         verdict = stand(
             self._lease,
-            LeasePolicy.STRICT if self._state.strict else LeasePolicy.PEER_AWARE,
+            self._terms,
             now,
-            group=frozenset({self._node, *(member.node for member in self._state.members)}),
-            own_node=self._node,
-            words=words,
+            group_size=len(group),
+            outage_seen_at_seconds=self._outage_seen_at_seconds,
         )
         starting = now - self._started_seconds < STARTUP_GRACE_SECONDS
         return Stand.SERVING_ON if verdict is Stand.STOP and starting else verdict
+
+    @property
+    def _terms(self) -> LeaseTerms:
+        policy = LeasePolicy.STRICT if self._state.strict else LeasePolicy.PEER_AWARE
+        return LeaseTerms(self._state.ttl_seconds, self._state.max_skew_seconds, policy)
 
     def tell_keepers(self, directories: Iterable[Path], verdict: Stand, operator_epoch: int) -> None:
         """Write the lease into the units' directories; one that is gone is skipped."""
@@ -138,6 +162,8 @@ class LeaseBook:
             boot_id=self._boot_id,
             node=self._node,
             deadline_boottime_ns=int((self._lease.deadline_seconds or 0.0) * NANOSECONDS),
+            ttl_ms=int(self._state.ttl_seconds * MILLISECONDS),
+            max_skew_ms=int(self._state.max_skew_seconds * MILLISECONDS),
             strict=self._state.strict,
             peers=tuple(Peer(m.node, m.peer_address) for m in self._state.members if m.node != self._node),
             stand=verdict.value,

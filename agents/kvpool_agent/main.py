@@ -89,15 +89,13 @@ async def live(
     gate.load()
     door = FrontDoor(settings.local_socket, timing.MOST_ENGINES)
     local = LocalApi(SeatBook(), door, places.root / "seats.json")
-    peer_side = Responder({LEASE_PATH: lease_route(settings.node_name, boot_id, lease.own_word)})
-    peer_port = await peer_side.start(settings.host_address, settings.peer_port)
     parts = Parts(
         identity=NodeIdentity(
             settings.node_name,
             settings.pod_uid,
             boot_id,
             await asyncio.to_thread(places.next_incarnation),
-            f"{settings.host_address}:{peer_port}",
+            f"{settings.host_address}:{settings.peer_port}",
         ),
         binder=binder,
         journal=journal,
@@ -111,6 +109,8 @@ async def live(
     agent = Agent(parts, adopted)
     stream = _make_stream(settings, places, agent, partial(hearts.beat, "stream"))
     local.changed = stream.changed
+    peer_side = Responder({LEASE_PATH: lease_route(settings.node_name, boot_id, lease.own_word)})
+    await peer_side.start(settings.host_address, settings.peer_port)
     own_side = Responder({"/metrics": metrics_route(agent.reading), "/healthz": health_route(hearts)})
     await own_side.start(settings.host_address, settings.metrics_port)
     await local.start()

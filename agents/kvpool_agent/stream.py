@@ -64,6 +64,10 @@ class Node(Protocol):
         """Take a plan, unless the epoch is refused or it is malformed."""
         ...
 
+    def ended(self) -> None:
+        """Take note that the stream is over."""
+        ...
+
     @property
     def renew_seconds(self) -> float:
         """How often to renew."""
@@ -137,6 +141,7 @@ class OperatorStream:
                 await self._follow(self._session)
             finally:
                 session, self._session = self._session, None
+                self._node.ended()
                 await session.channel.close()
 
     async def leave(self) -> None:

@@ -7,13 +7,18 @@ REPORT_SECONDS = 3.0
 REPORT_GAP_SECONDS = 0.1
 """Changes within this time share one Report."""
 DEFAULT_TTL_SECONDS = 10.0
-RENEWS_PER_TTL = 3
+DEFAULT_MAX_SKEW_SECONDS = 1.0
+RENEWS_PER_TTL = 5
 MOST_MISSED_GRANTS = 2
-"""After so many unanswered Renews the stream is dialled anew."""
+"""After so many unanswered Renews the stream is dialled anew.
+
+In an outage every node has noticed it after (MOST_MISSED_GRANTS + 2) / RENEWS_PER_TTL of a lease, counted
+from the first node's last Grant: before that node's lease ends and it needs its peers' words.
+"""
 DIAL_SECONDS = 3.0
 """From connecting to the operator's first answer."""
 REDIAL_FIRST_SECONDS = 0.25
-REDIAL_MOST_SECONDS = 5.0
+REDIAL_MOST_SECONDS = 2.0
 WRITE_SECONDS = 5.0
 RESOLVE_SECONDS = 3.0
 LEAVING_MS = 30_000

@@ -108,6 +108,8 @@ class LeaseFile:
     deadline_boottime_ns: int
     """0 before the first Grant."""
     strict: bool
+    ttl_ms: int
+    max_skew_ms: int
     peers: tuple[Peer, ...] = ()
     """The whole guard group but this node."""
     stand: str = ""
@@ -167,9 +169,12 @@ File = TypeVar("File", KeeperSpec, LeaseFile, KeeperStatus)
 
 
 def write_file(path: Path, content: KeeperSpec | LeaseFile | KeeperStatus, *, durable: bool = False) -> None:
-    """Replace `path` whole; `durable` also waits for the disk. Raises OSError."""
+    """Replace `path` whole; `durable` also waits for the disk. Raises OSError.
+
+    Agent and keeper are different users: everybody may read the file who may enter the unit's directory.
+    """
     # The adapter of the value's own class; a union's would guess.
-    replace_whole(path, TypeAdapter(type(content)).dump_json(content), durable=durable)
+    replace_whole(path, TypeAdapter(type(content)).dump_json(content), durable=durable, mode=0o644)
 
 
 def read_file(path: Path, kind: type[File]) -> File | None:
@@ -188,10 +193,10 @@ def read_file(path: Path, kind: type[File]) -> File | None:
         raise ContractError(f"{path}: not a {kind.__name__}: {field}: {first['msg']}") from error
 
 
-def replace_whole(path: Path, content: bytes, *, durable: bool) -> None:
+def replace_whole(path: Path, content: bytes, *, durable: bool, mode: int = 0o600) -> None:
     """Write beside `path` and rename over it; `durable` fsyncs file and folder. Raises OSError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - closes the descriptor opened with a mode
             stream.write(content)

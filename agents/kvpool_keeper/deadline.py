@@ -6,41 +6,65 @@ asks the guard group itself. Nothing here does I/O but `hear_peers`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from kvpool.api.supernode import LeasePolicy
-from kvpool.rules.lease import NodeLease, PeerWord, Stand, stand
+from kvpool.rules.lease import LeaseTerms, NodeLease, PeerWord, sees_outage, stand
 from kvpool_keeper.contract import KeeperSpec, LeaseFile
 from kvpool_keeper.probe import ask_peers
 
 NANOSECONDS = 1_000_000_000
+MILLISECONDS = 1000
 ASK_BEFORE_SECONDS = 1.0
 """How long before the deadline the guard group is first asked."""
 
 
+@dataclass(frozen=True)
+class GroupWords:
+    """What the keeper itself heard of the guard group. Times are CLOCK_BOOTTIME seconds."""
+
+    words: dict[str, PeerWord] = field(default_factory=dict)
+    outage_seen_at_seconds: float | None = None
+
+    def heard(self, lease: LeaseFile, words: dict[str, PeerWord], now_boottime_ns: int) -> GroupWords:
+        """Return the knowledge after hearing `words`; an outage counts only once the lease is lost."""
+        now_seconds = now_boottime_ns / NANOSECONDS
+        seen_at = self.outage_seen_at_seconds
+        if now_boottime_ns < lease.deadline_boottime_ns:
+            seen_at = None
+        elif sees_outage(now_seconds, group=_group(lease), own_node=lease.node, words=words):
+            seen_at = now_seconds
+        return GroupWords(words, seen_at)
+
+
 def may_be_mounted(
-    spec: KeeperSpec, lease: LeaseFile | None, now_boottime_ns: int, boot_id: str, words: dict[str, PeerWord]
+    spec: KeeperSpec, lease: LeaseFile | None, now_boottime_ns: int, boot_id: str, heard: GroupWords
 ) -> bool:
     """Whether the unit's segment may be in the store now.
 
     Only a spec with `unmount_at_deadline` ever says no: everything else stays mounted and readable. A lease
-    of another boot, or none at all, is one that ran out. `words` are times in seconds of CLOCK_BOOTTIME.
+    of another boot, or none at all, is one that ran out.
     """
     if not spec.unmount_at_deadline:
         return True
     if lease is None or lease.boot_id != boot_id or lease.deadline_boottime_ns == 0:
         return False
-    return lease_stand(lease, now_boottime_ns, words).serves
-
-
-def lease_stand(lease: LeaseFile, now_boottime_ns: int, words: dict[str, PeerWord]) -> Stand:
-    """Apply the lease rules to what the lease file says."""
+    terms = LeaseTerms(
+        lease.ttl_ms / MILLISECONDS,
+        lease.max_skew_ms / MILLISECONDS,
+        LeasePolicy.STRICT if lease.strict else LeasePolicy.PEER_AWARE,
+    )
     return stand(
         NodeLease(lease.deadline_boottime_ns / NANOSECONDS),
-        LeasePolicy.STRICT if lease.strict else LeasePolicy.PEER_AWARE,
+        terms,
         now_boottime_ns / NANOSECONDS,
-        group=frozenset({lease.node, *(peer.node for peer in lease.peers)}),
-        own_node=lease.node,
-        words=words,
-    )
+        group_size=len(_group(lease)),
+        outage_seen_at_seconds=heard.outage_seen_at_seconds,
+    ).serves
+
+
+def _group(lease: LeaseFile) -> frozenset[str]:
+    return frozenset({lease.node, *(peer.node for peer in lease.peers)})
 
 
 def must_ask_peers(spec: KeeperSpec, lease: LeaseFile | None, now_boottime_ns: int) -> bool:

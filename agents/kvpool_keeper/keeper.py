@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from kvpool.rules.lease import PeerWord
 from kvpool_keeper import contract, deadline
 from kvpool_keeper.contract import (
     ContractError,
@@ -51,7 +50,7 @@ class Keeper:
         self._boot_id = contract.boot_id()
         self._spec: KeeperSpec | None = None
         self._lease: LeaseFile | None = None
-        self._words: dict[str, PeerWord] = {}
+        self._heard = deadline.GroupWords()
         self._segment: Segment | None = None
         self._membership: Membership | None = None
         self._loss = Loss()
@@ -127,7 +126,8 @@ class Keeper:
         while True:
             lease, now = self._lease, boottime_ns()
             if self._spec and lease and deadline.must_ask_peers(self._spec, lease, now):
-                self._words = await deadline.hear_peers(lease, now)
+                words = await deadline.hear_peers(lease, now)
+                self._heard = self._heard.heard(lease, words, boottime_ns())
             await asyncio.sleep(TICK_SECONDS)
 
     async def _tick(self) -> bool:
@@ -141,7 +141,7 @@ class Keeper:
             await self._step("allocate", ALLOCATE_RETRY_SECONDS, self._allocate(self._spec))
             return False
         may_be_mounted = deadline.may_be_mounted(
-            self._spec, self._lease, boottime_ns(), self._boot_id, self._words
+            self._spec, self._lease, boottime_ns(), self._boot_id, self._heard
         )
         if self._membership is not None and not may_be_mounted:
             await self._leave_at_deadline(self._membership)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -15,6 +16,7 @@ from kvpool_keeper.keeper import Keeper
 from kvpool_keeper.metrics import metrics_route
 
 DRAIN_SECONDS = 30.0
+WAIT_SECONDS = 0.2
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -35,9 +37,16 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 async def live(options: argparse.Namespace) -> None:
     """Run the keeper until its unit was given back or a signal came."""
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    if not await _directory_is_there(options.unit_dir, ended):
+        return
     keeper = Keeper(options.unit_dir, options.address, options.drain_seconds)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, keeper.end)
+    if ended.is_set():
+        keeper.end()
     responder = Responder({"/metrics": metrics_route(lambda: keeper.status)})
     if options.metrics_port >= 0:
         await responder.start(options.address, options.metrics_port)
@@ -45,6 +54,17 @@ async def live(options: argparse.Namespace) -> None:
         await keeper.run()
     finally:
         await responder.stop()
+
+
+async def _directory_is_there(directory: Path, ended: asyncio.Event) -> bool:
+    """Wait until the agent has made the directory and given it to this user; False when a signal came."""
+    while not ended.is_set():
+        if os.access(directory, os.W_OK | os.X_OK):
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                await ended.wait()
+    return False
 
 
 def main() -> None:
@@ -57,7 +77,6 @@ def main() -> None:
         ]
     )
     options = parse_arguments()
-    options.unit_dir.mkdir(parents=True, exist_ok=True)
     asyncio.run(live(options))
 
 

@@ -91,6 +91,8 @@ class Script:
     strict: bool = False
     leads: bool = True
     grants: bool = True
+    deaf_to: frozenset[str] = frozenset()
+    """Nodes whose Renews are not answered."""
     plan: wire.NodePlan | None = None
     roster: wire.Roster | None = None
     refuses_token: str = ""
@@ -106,6 +108,7 @@ class Heard:
     hellos: list[wire.Hello] = field(default_factory=list)
     reports: list[wire.Report] = field(default_factory=list)
     renews: list[wire.Renew] = field(default_factory=list)
+    renews_of: dict[str, list[wire.Renew]] = field(default_factory=dict)
     evidence: list[wire.Evidence] = field(default_factory=list)
     leaving: list[wire.Leaving] = field(default_factory=list)
     streams_ended: int = 0
@@ -218,7 +221,7 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
         if script.plan is not None:
             queue.put_nowait(script.plan)
         self._plans.add(queue)
-        listening = asyncio.create_task(self._listen(request_iterator, queue))
+        listening = asyncio.create_task(self._listen(hello.node_name, request_iterator, queue))
         try:
             while (message := await queue.get()) is not None:
                 if isinstance(message, wire.NodePlan):
@@ -230,13 +233,16 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
             self._plans.discard(queue)
             self.heard.streams_ended += 1
 
-    async def _listen(self, requests: AsyncIterator[wire.ConnectRequest], queue: asyncio.Queue[Any]) -> None:
+    async def _listen(
+        self, node_name: str, requests: AsyncIterator[wire.ConnectRequest], queue: asyncio.Queue[Any]
+    ) -> None:
         try:
             async for request in requests:
                 match request.WhichOneof("message"):
                     case "renew":
                         self.heard.renews.append(request.renew)
-                        if self.script.grants:
+                        self.heard.renews_of.setdefault(node_name, []).append(request.renew)
+                        if self.script.grants and node_name not in self.script.deaf_to:
                             queue.put_nowait(
                                 wire.Grant(
                                     seq=request.renew.seq,

@@ -15,7 +15,7 @@ import pytest
 from demo.neighbours.mooncake import MooncakeMaster
 from demo.neighbours.store import join_store
 from devcluster.ports import free_ports
-from devcluster.process import ManagedProcess
+from devcluster.process import ManagedProcess, ProcessError
 from kvpool_agent import actions
 from kvpool_keeper import contract
 from kvpool_keeper.contract import (
@@ -306,7 +306,7 @@ def test_a_strict_segment_leaves_the_store_at_the_deadline_and_comes_back_with_t
 ) -> None:
     def lease(seconds: float) -> LeaseFile:
         deadline = boottime_ns() + int(seconds * 1e9)
-        return LeaseFile(contract.boot_id(), "node-1", deadline, strict=True)
+        return LeaseFile(contract.boot_id(), "node-1", deadline, strict=True, ttl_ms=4000, max_skew_ms=500)
 
     tell(directory, lease(4))
     first = ready_in_store(directory, keeper, master, unmount_at_deadline=True)
@@ -317,3 +317,17 @@ def test_a_strict_segment_leaves_the_store_at_the_deadline_and_comes_back_with_t
     tell(directory, lease(60))
     again = wait_for(directory, "mounted again", lambda s: s.mounted)
     assert again.segment != first.segment
+
+
+def test_a_keeper_waits_until_the_agent_made_its_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "later-g1"
+    program = Path(sys.executable).with_name("kvpool-keeper")
+    process = ManagedProcess("keeper", [program, "--unit-dir", directory], tmp_path / "keeper.log").start()
+    try:
+        with pytest.raises(ProcessError):
+            process.wait(1)
+        directory.mkdir()
+        tell(directory, spec(directory))
+        wait_for(directory, "ready", lambda s: s.phase is KeeperPhase.READY)
+    finally:
+        process.kill()

@@ -17,6 +17,8 @@ from kvpool.rules.lease import (
     is_mass_loss,
     lease_expired,
     operator_deadline,
+    own_word,
+    sees_outage,
     stand,
 )
 
@@ -33,8 +35,15 @@ def held_at(seconds: float) -> PeerWord:
     return PeerWord(PeerState.HELD, seconds)
 
 
-def four_without_lease(words: dict[str, PeerWord], policy: LeasePolicy = LeasePolicy.PEER_AWARE) -> Stand:
-    return stand(NodeLease(5.0), policy, 100.0, group=FOUR, own_node="node-1", words=words)
+def outage(words: dict[str, PeerWord]) -> bool:
+    return sees_outage(100.0, group=FOUR, own_node="node-1", words=words)
+
+
+def stand_after(
+    outage_seen_at: float | None, policy: LeasePolicy = LeasePolicy.PEER_AWARE, size: int = 4
+) -> Stand:
+    terms = LeaseTerms(10.0, 1.0, policy)
+    return stand(NodeLease(5.0), terms, 100.0, group_size=size, outage_seen_at_seconds=outage_seen_at)
 
 
 def test_a_node_that_was_never_granted_anything_holds_no_lease() -> None:
@@ -86,46 +95,76 @@ def test_the_node_has_stopped_before_the_operator_believes_it(
 
 
 def test_a_held_lease_serves_whatever_peers_say() -> None:
-    verdict = stand(NodeLease(101.0), LeasePolicy.STRICT, 100.0, group=FOUR, own_node="node-1", words={})
+    strict = LeaseTerms(10.0, 1.0, LeasePolicy.STRICT)
+    verdict = stand(NodeLease(101.0), strict, 100.0, group_size=4, outage_seen_at_seconds=None)
     assert verdict is Stand.HELD
 
 
-def test_a_node_alone_without_lease_stops() -> None:
-    assert four_without_lease({peer: held_at(99.9) for peer in FOUR - {"node-1"}}) is Stand.STOP
+def test_a_node_says_lost_until_it_is_granted_something_on_its_stream() -> None:
+    lease = NodeLease(110.0)
+    assert own_word(lease, 100.0, renewing=True) is PeerState.HELD
+    assert own_word(lease, 100.0, renewing=False) is PeerState.LOST
+    assert own_word(lease, 110.0, renewing=True) is PeerState.LOST
+
+
+def test_peers_that_hold_their_leases_are_no_outage() -> None:
+    assert not outage({peer: held_at(99.9) for peer in FOUR - {"node-1"}})
 
 
 def test_peers_that_cannot_be_reached_do_not_count_as_lost() -> None:
-    assert four_without_lease({}) is Stand.STOP
+    assert not outage({})
 
 
-def test_half_of_the_group_is_not_enough_to_serve_on() -> None:
-    assert four_without_lease({"node-2": lost_at(99.9)}) is Stand.STOP
+def test_half_of_the_group_is_not_enough_for_an_outage() -> None:
+    assert not outage({"node-2": lost_at(99.9)})
 
 
-def test_more_than_half_of_the_group_without_lease_serves_on() -> None:
-    assert four_without_lease({"node-2": lost_at(99.9), "node-3": lost_at(99.9)}) is Stand.SERVING_ON
+def test_more_than_half_of_the_group_is_an_outage() -> None:
+    assert outage({"node-2": lost_at(99.9), "node-3": lost_at(99.9)})
 
 
 def test_an_old_word_does_not_count() -> None:
     old = lost_at(100.0 - WITNESS_VALIDITY_SECONDS)
-    assert four_without_lease({"node-2": old, "node-3": old}) is Stand.STOP
+    assert not outage({"node-2": old, "node-3": old})
+
+
+def test_a_word_from_the_future_does_not_count() -> None:
+    assert not outage({"node-2": lost_at(100.1), "node-3": lost_at(100.1)})
 
 
 def test_words_of_strangers_do_not_count() -> None:
-    strangers = {f"stranger-{number}": lost_at(99.9) for number in range(9)}
-    assert four_without_lease(strangers) is Stand.STOP
+    assert not outage({f"stranger-{number}": lost_at(99.9) for number in range(9)})
 
 
-def test_strict_stops_even_when_every_peer_lost_its_lease() -> None:
-    words = {peer: lost_at(99.9) for peer in FOUR}
-    assert four_without_lease(words, LeasePolicy.STRICT) is Stand.STOP
+def test_a_node_that_sees_no_outage_stops() -> None:
+    assert stand_after(None) is Stand.STOP
 
 
-@pytest.mark.parametrize("members", [{"node-1"}, {"node-1", "node-2"}])
-def test_a_group_of_one_or_two_serves_on_because_its_expiry_proves_nothing(members: set[str]) -> None:
-    group = frozenset(members)
-    verdict = stand(NodeLease(5.0), LeasePolicy.PEER_AWARE, 100.0, group=group, own_node="node-1", words={})
-    assert verdict is Stand.SERVING_ON
+def test_a_node_serves_on_in_an_outage_and_for_most_of_a_lease_after_it() -> None:
+    assert stand_after(100.0) is Stand.SERVING_ON
+    assert stand_after(91.1) is Stand.SERVING_ON
+    assert stand_after(91.0) is Stand.STOP
+
+
+@given(delays, st.floats(1.0, 60.0), st.floats(0.0, 1.0))
+def test_a_node_has_stopped_serving_on_before_the_operator_believes_an_expiry(
+    outage_ended_at: float, ttl: float, skew_share: float
+) -> None:
+    terms = LeaseTerms(ttl, skew_share * ttl)
+    heard_last = outage_ended_at + WITNESS_VALIDITY_SECONDS
+    believed_at = believed_again_at(outage_ended_at, terms)
+    verdict = stand(NodeLease(0.0), terms, believed_at, group_size=3, outage_seen_at_seconds=heard_last)
+    assert verdict is Stand.STOP
+
+
+def test_strict_stops_even_in_an_outage() -> None:
+    assert stand_after(100.0, LeasePolicy.STRICT) is Stand.STOP
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_group_of_one_or_two_serves_on_because_its_expiry_proves_nothing(size: int) -> None:
+    assert stand_after(None, size=size) is Stand.SERVING_ON
+    group = frozenset(f"node-{number}" for number in range(size))
     assert not expiry_proves_a_stop(LeasePolicy.PEER_AWARE, group)
 
 
@@ -135,11 +174,8 @@ def test_a_group_of_one_or_two_serves_on_because_its_expiry_proves_nothing(membe
 )
 def test_node_and_operator_agree_when_they_know_the_same(group: frozenset[str], data: st.DataObject) -> None:
     lost = data.draw(st.sets(st.sampled_from(sorted(group)), min_size=1))
-    own = min(lost)
     words = {node: lost_at(99.0) if node in lost else held_at(99.0) for node in group}
-    verdict = stand(NodeLease(), LeasePolicy.PEER_AWARE, 100.0, group=group, own_node=own, words=words)
-    operator_holds = is_mass_loss(lost, group)
-    assert (verdict is Stand.SERVING_ON) == operator_holds
+    assert sees_outage(100.0, group=group, own_node=min(lost), words=words) == is_mass_loss(lost, group)
 
 
 def test_a_new_leader_waits_one_whole_lease_before_it_believes_an_expiry() -> None:

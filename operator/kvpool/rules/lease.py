@@ -71,7 +71,7 @@ class NodeLease:
 
 
 class PeerState(StrEnum):
-    """What a member of the guard group says of its own lease."""
+    """What a member of the guard group says of its own lease; see `own_word`."""
 
     HELD = "Held"
     LOST = "Lost"
@@ -101,36 +101,60 @@ class Stand(StrEnum):
         return self is not Stand.STOP
 
 
-def stand(
-    lease: NodeLease,
-    policy: LeasePolicy,
-    now_seconds: float,
-    *,
-    group: frozenset[str],
-    own_node: str,
-    words: Mapping[str, PeerWord],
-) -> Stand:
-    """Decide what the node may do at `now_seconds`.
+def own_word(lease: NodeLease, now_seconds: float, *, renewing: bool) -> PeerState:
+    """Return what a node tells its peers: Lost from the moment its stream ended, not only from its deadline.
 
-    `group` are the node names of the whole guard group, the own node included; `words` are the newest words
-    of peers by node name. A peer that was not reached has no word, and counts as one that holds its lease.
-    Under PeerAware, a node without lease serves on while more than half of the full group lost theirs, itself
-    included. In a group of fewer than three it always serves on, because there the operator concludes nothing
-    from an expired lease. Strict stops at the deadline, whatever peers say.
+    `renewing` is whether the node has a stream on which it was granted something. Leases end up to one
+    renewal apart. Were only the deadline counted, the first node whose lease ends in an outage would find no
+    peer without lease, and stop. A node says Hello before it is granted anything on a new stream, so the
+    operator knows of everybody that may have said Lost.
     """
-    if lease.held(now_seconds):
-        return Stand.HELD
-    if policy is LeasePolicy.STRICT:
-        return Stand.STOP
-    if len(group) < SMALLEST_JUDGED_GROUP:
-        return Stand.SERVING_ON
+    return PeerState.HELD if renewing and lease.held(now_seconds) else PeerState.LOST
+
+
+def sees_outage(
+    now_seconds: float, *, group: frozenset[str], own_node: str, words: Mapping[str, PeerWord]
+) -> bool:
+    """Whether a node without lease finds that more than half of the full group, itself included, says Lost.
+
+    `group` are the node names of the whole guard group, `words` the newest words of peers by node name. A
+    peer that was not reached has no word, and counts as one that holds its lease.
+    """
     lost = {own_node} | {
         node
         for node, word in words.items()
         if word.state is PeerState.LOST
         and now_seconds - WITNESS_VALIDITY_SECONDS < word.heard_at_seconds <= now_seconds
     }
-    return Stand.SERVING_ON if is_mass_loss(lost, group) else Stand.STOP
+    return is_mass_loss(lost, group)
+
+
+def stand(
+    lease: NodeLease,
+    terms: LeaseTerms,
+    now_seconds: float,
+    *,
+    group_size: int,
+    outage_seen_at_seconds: float | None,
+) -> Stand:
+    """Decide what the node may do at `now_seconds`.
+
+    `outage_seen_at_seconds` is when `sees_outage` was last true while the lease was lost, None for never
+    since it was. Under PeerAware a node without lease serves on during an outage, and for most of one lease
+    after it, in which it has to find the operator again: the operator believes no expiry before
+    `believed_again_at`, which is later. In a group of fewer than three it always serves on, because there
+    the operator concludes nothing from an expired lease. Strict stops at the deadline, whatever peers say.
+    """
+    if lease.held(now_seconds):
+        return Stand.HELD
+    if terms.policy is LeasePolicy.STRICT:
+        return Stand.STOP
+    if group_size < SMALLEST_JUDGED_GROUP:
+        return Stand.SERVING_ON
+    if outage_seen_at_seconds is None:
+        return Stand.STOP
+    grace_ends = outage_seen_at_seconds + terms.ttl_seconds - terms.max_skew_seconds
+    return Stand.SERVING_ON if now_seconds < grace_ends else Stand.STOP
 
 
 def is_mass_loss(lost: Iterable[str], group: frozenset[str]) -> bool:
@@ -168,7 +192,7 @@ def lease_expired(
 def believed_again_at(mass_loss_seen_at_seconds: float, terms: LeaseTerms) -> float:
     """Return from when on single expiries count again after the last moment of a mass loss.
 
-    Nodes serve on by words up to WITNESS_VALIDITY_SECONDS old, and need one ttl to renew.
+    Nodes serve on by words up to WITNESS_VALIDITY_SECONDS old, and then for one ttl less the skew.
     """
     return mass_loss_seen_at_seconds + terms.ttl_seconds + WITNESS_VALIDITY_SECONDS
 
