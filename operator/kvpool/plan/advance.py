@@ -11,6 +11,7 @@ from kvpool.api.kvnode import Claim, DeviceVerdict
 from kvpool.api.pdgroup import PDGroup, RoleSpec
 from kvpool.api.remap import Remap, RemapFence, RemapKind, RemapPhase, StageName
 from kvpool.model.decisions import Announce, BindSlot, CancelRemap, ClaimDevices, Reason, WriteRemapStatus
+from kvpool.model.ids import ObjectKey
 from kvpool.plan.attachment import acknowledged_weight, attached, is_cordoned
 from kvpool.plan.domains import policy_of, supernode_of
 from kvpool.plan.draft import Draft
@@ -221,7 +222,7 @@ def _after_bind(
     draft: Draft, remap: Remap, slot: EngineSlot, group: PDGroup | None, need: Need | None
 ) -> None:
     key = key_of(remap)
-    draft.mark(key, StageName.BIND)
+    _mark_bound(draft, key, slot)
     if need is not None and need.is_urgent:
         _end(draft, remap, RemapPhase.FAILED, Reason("LostBeforeServing", need.cause))
         return
@@ -230,14 +231,32 @@ def _after_bind(
         _wait(draft, remap, slot, ENGINE_SECONDS, "EngineNotReady", "an engine to attach to the new seat")
         return
     draft.mark(key, StageName.ENGINE_READY)
-    bound_at = draft.marked_at(key, StageName.BIND) or 0.0
-    weight = acknowledged_weight(draft.snapshot, group, slot, bound_at) if group is not None else None
+    weight = None
+    if group is not None:
+        weight = acknowledged_weight(draft.snapshot, group, slot, _bound_by_us_at(draft, slot) or 0.0)
     if group is not None and weight == 0:
         _wait(draft, remap, slot, ENGINE_SECONDS, "WeightPending", "an output to acknowledge a first weight")
         return
     draft.mark(key, StageName.SERVING)
     _end(draft, remap, RemapPhase.SUCCEEDED, Reason("Serving", f"{engine.pod_name} serves under its epoch"))
     draft.served.add(key_of(slot))
+
+
+def _bound_by_us_at(draft: Draft, slot: EngineSlot) -> float | None:
+    """When this leader decided the bind; None when an earlier one did: all acknowledgements are newer then."""
+    fenced = slot.spec.fenced_by
+    if fenced is None or slot.spec.operator_epoch != draft.snapshot.leadership.operator_epoch:
+        return None
+    return draft.now.monotonic_of(fenced.at)
+
+
+def _mark_bound(draft: Draft, remap: ObjectKey, slot: EngineSlot) -> None:
+    """Fence and bind are on record in the slot: a later leader need not guess when they were over."""
+    if _bound_by_us_at(draft, slot) is None and slot.spec.fenced_by is not None:
+        at = draft.now.monotonic_of(slot.spec.fenced_by.at)
+        draft.mark(remap, StageName.FENCE, at)
+        draft.mark(remap, StageName.BIND, at)
+    draft.mark(remap, StageName.BIND)
 
 
 # -- endings and waits

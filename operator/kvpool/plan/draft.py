@@ -57,16 +57,16 @@ class Draft:
         self._sequence += 1
         return epoch
 
-    def mark(self, remap: ObjectKey, stage: StageName) -> None:
-        """Note that a stage is over, unless that was noted before."""
-        if stage not in self.snapshot.marks.get(remap, {}):
-            self._marks.append(Mark(remap, stage, self.now.monotonic_seconds))
+    def mark(self, remap: ObjectKey, stage: StageName, at: float | None = None) -> None:
+        """Note that a stage is over since `at` (now by default), unless that was noted before."""
+        if self.marked_at(remap, stage) is None:
+            self._marks.append(Mark(remap, stage, self.now.monotonic_seconds if at is None else at))
 
     def marked_at(self, remap: ObjectKey, stage: StageName) -> float | None:
-        """When a stage was first seen to be over; now, when this plan is the first to see it."""
+        """When a stage was first seen to be over, this plan's own sight included."""
         known = self.snapshot.marks.get(remap, {}).get(stage)
-        fresh = any(mark.remap == remap and mark.stage is stage for mark in self._marks)
-        return self.now.monotonic_seconds if known is None and fresh else known
+        fresh = (mark.at for mark in self._marks if mark.remap == remap and mark.stage is stage)
+        return known if known is not None else next(fresh, None)
 
     def explain(self, what: str, reason: Reason) -> None:
         """Say why something happens, or does not."""

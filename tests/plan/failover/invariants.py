@@ -19,6 +19,7 @@ class Invariants:
     def check(self) -> None:
         self.a_device_is_promised_once()
         self.a_device_holds_one_slot()
+        self.a_seat_stays_claimed_for_its_slot()
         self.one_engine_serves_a_slot()
         self.epochs_grow_and_are_never_used_twice()
         self.a_soft_move_waits_for_weight_zero()
@@ -45,6 +46,16 @@ class Invariants:
                 assert device not in holders, f"S1: {device} holds {holders[device]} and {key}"
                 holders[device] = key
 
+    def a_seat_stays_claimed_for_its_slot(self) -> None:
+        """S1: what a slot holds, nobody else has claimed, and nobody gave back."""
+        for key, slot in self.world.api.slots.items():
+            if slot.metadata.deletion_timestamp is not None:
+                continue
+            for node, device in devices_of(slot.spec.seats):
+                claims = self.world.api.kvnodes[node].spec.claims
+                owners = [claim.slot for claim in claims if claim.device == device]
+                assert owners == [str(key)], f"S1: {node}/{device} holds {key} and is claimed for {owners}"
+
     def one_engine_serves_a_slot(self) -> None:
         """S2, S3: engines that really run, not what anybody was told."""
         serving: dict[ObjectKey, tuple[str, int]] = {}
@@ -59,7 +70,9 @@ class Invariants:
                 assert slot.spec.epoch >= self.newest.get(key, 0), f"S2: {key} fell to {slot.spec.epoch}"
                 self.newest[key] = slot.spec.epoch
                 seats = devices_of(slot.spec.seats)
-                assert self.bound.setdefault((key, slot.spec.epoch), seats) == seats, f"S2: {key} epoch reused"
+                assert self.bound.setdefault((key, slot.spec.epoch), seats) == seats, (
+                    f"S2: {key} epoch reused"
+                )
         epochs = [epoch for _, epoch in self.bound]
         assert len(epochs) == len(set(epochs)), "S2: two slots got the same epoch"
 
@@ -76,7 +89,11 @@ class Invariants:
                 for kvnode in world.api.kvnodes.values()
                 for claim in kvnode.spec.claims
             )
-            if claimed and slot.spec.epoch == remap.spec.from_epoch and key not in self._hard(remap.spec.from_):
+            if (
+                claimed
+                and slot.spec.epoch == remap.spec.from_epoch
+                and key not in self._hard(remap.spec.from_)
+            ):
                 assert not world.router.get(key.name), f"S4: {key} is stopped while routers send it requests"
 
     def _hard(self, seats: object) -> frozenset[ObjectKey]:
@@ -107,9 +124,7 @@ def settled(world: World) -> None:
         for claim in kvnode.spec.claims
     )
     seated = sorted(
-        (device, str(key))
-        for key, slot in world.api.slots.items()
-        for device in devices_of(slot.spec.seats)
+        (device, str(key)) for key, slot in world.api.slots.items() for device in devices_of(slot.spec.seats)
     )
     assert claimed == seated, f"claims {claimed}, seats {seated}"
     for key, slot in world.api.slots.items():
