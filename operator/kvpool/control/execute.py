@@ -77,6 +77,7 @@ class Executor:
             d.DeleteKeeper: self._delete_keeper,
             d.CreateSlot: self._create_slot,
             d.DeleteSlot: self._delete_slot,
+            d.ForgetSlot: self._forget_slot,
             d.OpenRemap: self._open_remap,
             d.ClaimDevices: self._claim_devices,
             d.BindSlot: self._bind_slot,
@@ -144,7 +145,7 @@ class Executor:
 
     async def _create_slot(self, action: d.CreateSlot) -> bool:
         spec = action.spec.dump() | {"operatorEpoch": self._epoch()}
-        metadata = {
+        metadata: Obj = {
             "name": action.key.name,
             "namespace": action.key.namespace,
             "labels": {
@@ -153,24 +154,28 @@ class Executor:
                 labels.ROLE: action.spec.role.value,
             },
             "finalizers": [labels.FENCE_FINALIZER],
-            "ownerReferences": [_owner("PDGroup", action.spec.pd_group, action.group_uid)],
         }
+        if action.group_uid:
+            metadata["ownerReferences"] = [_owner("PDGroup", action.spec.pd_group, action.group_uid)]
         return await self._create(ENGINE_SLOTS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
 
     async def _delete_slot(self, action: d.DeleteSlot) -> bool:
+        target = ENGINE_SLOTS.at(action.key.namespace, action.key.name)
+        await writes.delete(self._rest, target, uid=action.uid)
+        return True
+
+    async def _forget_slot(self, action: d.ForgetSlot) -> bool:
         slot = self._facts.raw(ENGINE_SLOTS, action.key.namespace, action.key.name)
-        if labels.FENCE_FINALIZER in slot["metadata"].get("finalizers", []):
-            answer = await writes.remove_finalizer(
-                self._rest, ENGINE_SLOTS, slot, labels.FENCE_FINALIZER, manager=managers.FAILOVER
-            )
-            self._facts.store.absorb(ENGINE_SLOTS, answer)
-        if not slot["metadata"].get("deletionTimestamp"):
-            target = ENGINE_SLOTS.at(action.key.namespace, action.key.name)
-            await writes.delete(self._rest, target, uid=action.uid)
+        if slot["metadata"]["resourceVersion"] != action.resource_version:
+            raise UnknownObjectError(f"EngineSlot {action.key} is not the one that was decided on any more")
+        # The answer is not absorbed: the object is gone, and only the watch knows in which order.
+        await writes.remove_finalizer(
+            self._rest, ENGINE_SLOTS, slot, labels.FENCE_FINALIZER, manager=managers.FAILOVER
+        )
         return True
 
     async def _open_remap(self, action: d.OpenRemap) -> bool:
-        metadata = {
+        metadata: Obj = {
             "name": action.key.name,
             "namespace": action.key.namespace,
             "labels": {labels.MANAGED_BY: labels.MANAGER, labels.SLOT: action.spec.slot},

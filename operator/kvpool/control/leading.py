@@ -52,17 +52,18 @@ _RESYNC_SECONDS: Final = {
     Loop.FAILOVER: 1.0,
     Loop.PLANS: 2.0,
     Loop.CAPACITY: 5.0,
+    Loop.STATUSES: 5.0,
     Loop.STORES: 1.0,
     Loop.WORKLOADS: 30.0,
 }
 _WAKES: Final = {
     TIER_BUDGETS: (Loop.CAPACITY, Loop.PLANS),
     KV_POOLS: (Loop.STORES, Loop.CAPACITY, Loop.PLANS, Loop.FAILOVER),
-    PD_GROUPS: (Loop.FAILOVER, Loop.PLANS, Loop.WORKLOADS),
-    SUPERNODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY),
-    KV_NODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY),
-    ENGINE_SLOTS: (Loop.FAILOVER, Loop.PLANS),
-    REMAPS: (Loop.FAILOVER,),
+    PD_GROUPS: (Loop.FAILOVER, Loop.PLANS, Loop.STATUSES, Loop.WORKLOADS),
+    SUPERNODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY, Loop.STATUSES),
+    KV_NODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY, Loop.STATUSES),
+    ENGINE_SLOTS: (Loop.FAILOVER, Loop.PLANS, Loop.STATUSES),
+    REMAPS: (Loop.FAILOVER, Loop.STATUSES),
     PODS: (Loop.FAILOVER, Loop.CAPACITY),
     NODES: (Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY),
     ENDPOINT_SLICES: (Loop.STORES,),
@@ -105,7 +106,7 @@ class Leading:
 
     def agent_changed(self, _node: str) -> None:
         """An agent reported something new."""
-        self.wake(Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY)
+        self.wake(Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY, Loop.STATUSES)
 
     async def step_up(self, seen: int) -> None:
         """Make our epoch higher than `seen`, in the Lease first, then towards the agents."""
@@ -139,7 +140,7 @@ class Leading:
             given.rest,
             self._outputs(),
             first_revision=(given.lease.epoch << SEQUENCE_BITS) + 1,
-            on_ack=lambda: self.wake(Loop.FAILOVER),
+            on_ack=lambda: self.wake(Loop.FAILOVER, Loop.STATUSES),
         )
         stores = StorePoller(
             given.session, given.facts.endpoint, lambda: self.wake(Loop.CAPACITY, Loop.PLANS)
@@ -182,6 +183,7 @@ class Leading:
                 Loop.FAILOVER: steps.plan_failover,
                 Loop.PLANS: steps.plan_nodes,
                 Loop.CAPACITY: steps.plan_capacity,
+                Loop.STATUSES: steps.plan_statuses,
                 Loop.STORES: steps.poll_stores,
                 Loop.WORKLOADS: steps.look_at_workloads,
             },

@@ -23,6 +23,7 @@ class Loop(StrEnum):
     FAILOVER = "failover"
     PLANS = "plans"
     CAPACITY = "capacity"
+    STATUSES = "statuses"
     STORES = "stores"
     WORKLOADS = "workloads"
 
@@ -31,10 +32,16 @@ LANES: Final[Mapping[Loop, Lane]] = {
     Loop.FAILOVER: Lane.URGENT,
     Loop.PLANS: Lane.URGENT,
     Loop.CAPACITY: Lane.ROUTINE,
+    Loop.STATUSES: Lane.ROUTINE,
     Loop.STORES: Lane.ROUTINE,
     Loop.WORKLOADS: Lane.ROUTINE,
 }
-_SETTLE_SECONDS: Final[Mapping[Loop, float]] = {Loop.CAPACITY: 0.1, Loop.WORKLOADS: 0.2, Loop.STORES: 0.1}
+_SETTLE_SECONDS: Final[Mapping[Loop, float]] = {
+    Loop.CAPACITY: 0.1,
+    Loop.STATUSES: 0.5,
+    Loop.WORKLOADS: 0.2,
+    Loop.STORES: 0.1,
+}
 """Routine loops let a burst of changes settle first."""
 
 Step = Callable[[], Awaitable[float | None]]

@@ -23,6 +23,7 @@ from kvpool.fleet.fleet import Fleet
 from kvpool.model import decisions as d
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.capacity import capacity_plan
+from kvpool.plan.domain_statuses import domain_statuses
 from kvpool.plan.failover import failover_plan
 from kvpool.plan.node_plan import node_plan
 
@@ -69,6 +70,11 @@ class Steps:
         if wrote:
             self.wake(Loop.CAPACITY, Loop.PLANS)
         return plan.requeue_at
+
+    async def plan_statuses(self) -> float | None:
+        """What groups and Supernodes say of themselves; nothing is decided on it."""
+        await self._carry_out(domain_statuses(self.gatherer.snapshot(), clock.now()))
+        return None
 
     async def plan_nodes(self) -> float | None:
         """Hand every node's whole plan to the fleet, which sends what changed."""
