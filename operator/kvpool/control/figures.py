@@ -21,7 +21,7 @@ class Figures:
 
     def __init__(self, metrics: OperatorMetrics) -> None:
         self._metrics = metrics
-        self._lost_at: dict[ObjectKey, float] = {}
+        self._lost_at: dict[ObjectKey, float | None] = {}
         self._finished: set[str] | None = None  # UIDs; None until the first look, which counts nothing
 
     def capacity(self, snapshot: Snapshot, plan: d.Plan) -> None:
@@ -35,10 +35,18 @@ class Figures:
                 statuses[action.key] = action.status
         for key, status in statuses.items():
             self._pool(key, status)
+        self._losses(snapshot)
+
+    def _losses(self, snapshot: Snapshot) -> None:
+        """Count losses from 0 on: Prometheus takes a series that begins at 1 for one that never rose."""
+        for key in self._lost_at.keys() - snapshot.stores.keys():
+            del self._lost_at[key]
+            self._metrics.store_contents_lost.remove(key.namespace, key.name)
         for key, store in snapshot.stores.items():
+            counter = self._metrics.store_contents_lost.labels(key.namespace, key.name)
             if store.keys_lost_at is not None and self._lost_at.get(key) != store.keys_lost_at:
-                self._lost_at[key] = store.keys_lost_at
-                metrics.store_contents_lost.labels(key.namespace, key.name).inc()
+                counter.inc()
+            self._lost_at[key] = store.keys_lost_at
 
     def _pool(self, key: ObjectKey, status: KVPoolStatus) -> None:
         observed = [tier.observed_at for tier in status.tiers if tier.observed_at]

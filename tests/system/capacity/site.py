@@ -311,6 +311,19 @@ class Site:
         found = self.admin.get(KVPOOL, "KVNode", node).get("status", {}).get("units", [])
         return next((one for one in found if one["name"] == unit), {})
 
+    def wait_reported(
+        self, node: str, unit: JsonObject, phase: str, seconds: float = BIND_SECONDS
+    ) -> JsonObject:
+        """Wait until the KVNode's status has this generation of a unit in a phase; returns what it says."""
+
+        def said() -> JsonObject | None:
+            told = self.reported(node, unit["name"])
+            return (
+                told if (told.get("generation"), told.get("phase")) == (unit["generation"], phase) else None
+            )
+
+        return wait_until(said, seconds, f"{node} {unit['name']} to be {phase}") or {}
+
     def metric(self, component: str, name: str, node: str | None = None) -> dict[str, float]:
         """Series of one metric, `{labels}` to value, of the operator or of a node's agent."""
         host = self.hosts[node or "infra-0"]
