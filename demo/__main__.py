@@ -1,0 +1,130 @@
+"""The demonstration: `python -m demo`, in a sandbox of its own. With KEEP=1 it is left running.
+
+Exit status 0 when everything was as expected, 1 when something was not, 3 when there can be no sandbox here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from demo import places, scenario
+from demo.commands import CommandFailedError
+from demo.neighbours.mooncake import AdminUnavailableError
+from demo.replay_process import ReplayFailedError
+from demo.screen import Screen
+from demo.trace import TraceUnreadableError
+from devcluster import sandbox
+from devcluster.process import ProcessError
+from devcluster.recipe import NotBuiltError
+from devcluster.rest import ApiError
+
+KEEP = "KEEP"
+STOPPED = 130
+FOLLOW_SECONDS = 0.2
+TROUBLES = (
+    AdminUnavailableError,
+    ApiError,
+    CommandFailedError,
+    LookupError,
+    NotBuiltError,
+    OSError,
+    ProcessError,
+    ReplayFailedError,
+    TimeoutError,
+    TraceUnreadableError,
+    subprocess.TimeoutExpired,
+)
+"""What parts raise when they do not work; anything else is a mistake in the demonstration itself."""
+
+
+def main() -> int:
+    """Outside the sandbox: clean up what was left, and go in. Inside: run the scenario."""
+    if sandbox.inside():
+        return run_inside()
+    try:
+        sandbox.stop(places.PIDFILE)
+        shutil.rmtree(places.FOLDER, ignore_errors=True)
+        places.FOLDER.mkdir(parents=True)
+        command = [sys.executable, "-m", "demo"]
+        return run_and_leave(command) if keeps() else sandbox.run(command, None, optional=False)
+    except sandbox.SandboxError as error:
+        print(f"demo: no sandbox can be had here, and nothing is run without: {error}", file=sys.stderr)
+        return sandbox.IMPOSSIBLE
+
+
+def run_inside() -> int:
+    """Run the scenario; 1 when something was not as expected."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    screen = Screen()
+    try:
+        scenario.run(screen, lambda: _stay(screen) if keeps() else None)
+    except KeyboardInterrupt:
+        return STOPPED
+    except TROUBLES as error:
+        screen.expect(False, f"the demonstration came to its end: {type(error).__name__}: {error}")
+        screen.say(f"The logs of every process are in {places.LOGS}")
+    return verdict(screen)
+
+
+def verdict(screen: Screen) -> int:
+    """Say what was not as expected; 0 when everything was."""
+    for text in screen.broken:
+        screen.note(f"not as expected: {text}")
+    return 1 if screen.broken else 0
+
+
+def keeps() -> bool:
+    """Whether everything is to be left running."""
+    return os.environ.get(KEEP, "") not in ("", "0")
+
+
+def run_and_leave(command: list[str]) -> int:
+    """Run in a sandbox that stays, show its output until all steps are over, and return their verdict."""
+    sandbox.hold(places.PIDFILE)
+    entered = [sys.executable, "-m", "devcluster.sandbox", f"--enter={places.PIDFILE}", "--", *command]
+    with places.OUTPUT.open("w") as output:
+        child = subprocess.Popen(
+            entered, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    _follow(places.OUTPUT, child)
+    if not places.KEPT.exists():
+        sandbox.stop(places.PIDFILE)
+        return child.wait()
+    print("It goes on running: `make demo-shell` enters, `python -m demo.shell --stop` ends it.")
+    return int(places.KEPT.read_text())
+
+
+def _follow(output: Path, child: subprocess.Popen[bytes]) -> None:
+    with output.open() as lines:
+        while True:
+            ended = places.KEPT.exists() or child.poll() is not None
+            sys.stdout.write(lines.read())
+            sys.stdout.flush()
+            if ended:
+                return
+            time.sleep(FOLLOW_SECONDS)
+
+
+def _stay(screen: Screen) -> None:
+    """Say the verdict, and keep hosts and Pods alive until the sandbox is ended."""
+    code = verdict(screen)
+    sys.stdout.flush()
+    partial = places.KEPT.with_suffix(".new")
+    partial.write_text(str(code))
+    partial.replace(places.KEPT)
+    threading.Event().wait()
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

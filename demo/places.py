@@ -1,0 +1,24 @@
+"""Where the demonstration keeps what it makes: everything below build/demo of the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from devcluster.cache import CHECKOUT
+
+FOLDER = CHECKOUT / "build" / "demo"
+PIDFILE = FOLDER / "sandbox.pid"
+"""Names the sandbox of a demonstration that was left running."""
+KEPT = FOLDER / "kept"
+"""There once the demonstration is over and left running; holds its exit status."""
+OUTPUT = FOLDER / "output.log"
+SUMMARY = FOLDER / "summary.json"
+LOGS = FOLDER / "logs"
+CONTROL_PLANE = FOLDER / "control-plane"
+SAMPLES = CHECKOUT / "samples" / "demo"
+CHART = CHECKOUT / "charts" / "kvpool"
+
+
+def admin_kubeconfig() -> Path:
+    """The administrator's kubeconfig, for people and their commands."""
+    return CONTROL_PLANE / "admin.kubeconfig"

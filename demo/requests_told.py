@@ -1,0 +1,39 @@
+"""The requests around each fault: how many were sent, which failed, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from demo.load import SentRequest, classify
+
+
+@dataclass(frozen=True)
+class Window:
+    """From one fault to the next one (or the end): monotonic seconds."""
+
+    injected_at: float
+    zero_at: float
+    """When weight 0 was acknowledged."""
+    ends_at: float
+
+
+@dataclass(frozen=True)
+class WindowCounts:
+    """Requests of one window."""
+
+    sent: int
+    failed_before_zero: int
+    failed_after_zero: int
+
+
+def count(requests: Sequence[SentRequest], window: Window) -> WindowCounts:
+    """Count a window's requests; those in flight at weight 0 were sent before it."""
+    inside = [one for one in requests if window.injected_at <= one.sent_at < window.ends_at]
+    told = classify(inside, instant=window.zero_at)
+    return WindowCounts(len(inside), told.failed_before, told.failed_after)
+
+
+def failed(requests: Sequence[SentRequest]) -> int:
+    """Count the requests that brought no completion."""
+    return sum(not request.succeeded for request in requests)

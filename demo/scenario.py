@@ -1,0 +1,154 @@
+"""The scenario from an empty control plane to the summary; runs inside the sandbox."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from demo import binding, failing, observing, places, replaying, summary
+from demo.cluster import Cluster, running_cluster
+from demo.commands import Commands
+from demo.deployment import OWN_SEGMENTS, Deployment, existing_deployment, wait_for_engines
+from demo.engines import NAMESPACE
+from demo.load import LoadProcess, SentRequest
+from demo.memory import footprints
+from demo.moves import KVPOOL
+from demo.neighbours.store import SMALLEST_SEGMENT_BYTES
+from demo.occupancy import occupancy
+from demo.requests_told import Window, count, failed
+from demo.restarting import restart_agents
+from demo.route_watch import RouteWatch
+from demo.screen import Screen, size
+from demo.summary import Measured
+from demo.takeover import routing_status, take_over
+
+REQUESTS_PER_SECOND = 60.0
+QUIET_SECONDS = 2.0
+"""Of load between two events, so that each has requests of its own around it."""
+MOST_SECONDS = 120.0
+
+
+def run(screen: Screen, hold: Callable[[], None]) -> None:
+    """Run all steps; `hold` is called before everything is ended. Broken expectations are on the screen.
+
+    Raises what the parts raise when one of them does not work at all.
+    """
+    measured = Measured()
+    commands = Commands(screen)
+    with ExitStack() as parts:
+        with screen.step("A control plane, five hosts, and an existing deployment"):
+            cluster = parts.enter_context(running_cluster())
+            screen.say(f"The control plane and {len(cluster.hosts)} hosts are up.")
+            deployment = parts.enter_context(existing_deployment(cluster))
+            wait_for_engines(cluster)
+            commands.kubectl("get", "pods", f"--namespace={NAMESPACE}", "--output=wide")
+        trace = _look_first(screen, cluster, deployment, commands, measured)
+        with screen.step("Enforce: memory for the store"):
+            binding.bind(cluster, deployment, commands, screen)
+        if trace is not None:
+            with screen.step("The same requests with kvpool's memory"):
+                _replay_again(screen, cluster, deployment, trace, measured)
+        _fail_under_load(screen, cluster, deployment, commands, measured)
+        with screen.step("Every agent is killed; pause, resume, timeline"):
+            lost_node = measured.failures[-1].move.remap["spec"]["from"][0]["node"]
+            measured.objects_lost = restart_agents(cluster, deployment, screen, lost_node)
+            commands.kvpool("pause", "--all")
+            commands.kvpool("resume", "--all")
+            commands.kvpool("timeline")
+        with screen.step("Summary"):
+            _sum_up(screen, cluster, measured)
+        hold()
+
+
+def _look_first(
+    screen: Screen, cluster: Cluster, deployment: Deployment, commands: Commands, measured: Measured
+) -> replaying.Trace | None:
+    with screen.step("Observe: kvpool looks at what is there"):
+        since = observing.install_to_look(commands)
+        observing.look(cluster, commands, OWN_SEGMENTS * SMALLEST_SEGMENT_BYTES)
+    trace = replaying.find_trace(screen)
+    if trace is not None:
+        with screen.step("The requests of a trace, with the engines' own memory only"):
+            counts = replaying.replay(deployment, screen, trace, "before")
+            measured.replay_requests, measured.hit_rate_before = counts.requests, counts.hit_rate
+            measured.hit_rate_ceiling = trace.ceiling
+    measured.foreign_writes = len(observing.foreign_writes(cluster, screen, since))
+    return trace
+
+
+def _replay_again(
+    screen: Screen, cluster: Cluster, deployment: Deployment, trace: replaying.Trace, measured: Measured
+) -> None:
+    counts = replaying.replay(deployment, screen, trace, "after")
+    before, after = measured.hit_rate_before or 0.0, counts.hit_rate
+    measured.hit_rate_after = after
+    binding.show(screen, "After the replay", occupancy(cluster, deployment.master.admin))
+    screen.expect(
+        after > before,
+        f"hit rate {before:.4f} before, {after:.4f} after; with room for everything {trace.ceiling:.4f}",
+    )
+
+
+def _fail_under_load(
+    screen: Screen, cluster: Cluster, deployment: Deployment, commands: Commands, measured: Measured
+) -> None:
+    load = LoadProcess(
+        deployment.gateway.url, places.LOGS / "load.jsonl", requests_per_second=REQUESTS_PER_SECOND
+    )
+    load.start()
+    try:
+        with RouteWatch(cluster.plane.as_user("demo"), deployment.gateway.url) as watch:
+            with screen.step("Enforce: kvpool's route takes over, under load"):
+                take_over(cluster, commands, watch)
+                measured.router = routing_status(cluster, screen)
+                requests = load.so_far()
+                screen.expect(not failed(requests), f"{failed(requests)} of {len(requests)} requests failed")
+            with screen.step("An accelerator fails"):
+                measured.failures.append(failing.fail_accelerator(cluster, watch, screen))
+                time.sleep(QUIET_SECONDS)
+            with screen.step("A whole host goes away"):
+                measured.failures.append(failing.take_host_away(cluster, watch, screen))
+                time.sleep(QUIET_SECONDS)
+            commands.kubectl("get", "remaps", f"--namespace={NAMESPACE}")
+    finally:
+        requests = load.stop()
+    _count_requests(screen, requests, measured)
+
+
+def _count_requests(screen: Screen, requests: tuple[SentRequest, ...], measured: Measured) -> None:
+    measured.sent, measured.failed = len(requests), failed(requests)
+    ends = [*(failure.injection.monotonic for failure in measured.failures[1:]), float("inf")]
+    for failure, end in zip(measured.failures, ends, strict=True):
+        counts = count(requests, Window(failure.injection.monotonic, failure.zero_at, end))
+        measured.windows.append(counts)
+        screen.expect(
+            counts.failed_after_zero == 0,
+            f"{failure.injection.what}: {counts.sent} requests; of those sent before weight 0 "
+            f"{counts.failed_before_zero} failed, of those sent after it {counts.failed_after_zero}",
+        )
+
+
+def _sum_up(screen: Screen, cluster: Cluster, measured: Measured) -> None:
+    measured.pool = cluster.plane.admin.get(KVPOOL, "KVPool", "chat", NAMESPACE)
+    measured.memory = footprints(cluster)
+    for component in ("operator", "agent", "keeper"):
+        mine = [one for one in measured.memory if one.component == component]
+        if not mine:
+            screen.expect(False, f"a process of the {component} runs")
+            continue
+        worst = max(mine, key=lambda one: one.resident_bytes - one.limit_bytes)
+        screen.expect(
+            worst.resident_bytes <= worst.limit_bytes,
+            f"memory, {len(mine)} x {component}: {size(worst.resident_bytes)} of {size(worst.limit_bytes)}",
+        )
+    told = summary.summarise(measured)
+    summary.write(told, places.SUMMARY)
+    summary.show(screen, measured)
+    acknowledged, revision = measured.router.get("acknowledged"), measured.router.get("revision")
+    screen.expect(acknowledged == "Observed", f"revision {revision} of the weights is {acknowledged}")
+    screen.say(f"Written to {places.SUMMARY}")
+    screen.expect(
+        screen.elapsed_seconds < MOST_SECONDS,
+        f"{screen.elapsed_seconds:.0f} s in all, at most {MOST_SECONDS:.0f} s",
+    )
