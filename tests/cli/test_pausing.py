@@ -6,7 +6,7 @@ from devcluster.controlplane import ControlPlane
 from devcluster.rest import JsonObject
 from tests.cli.conftest import Plugin, own, put
 
-NO_STORE = {"store": {"none": {}}}
+NO_STORE: JsonObject = {"store": {"none": {}}}
 
 
 def pause_map(plane: ControlPlane, namespace: str) -> JsonObject:

@@ -6,7 +6,10 @@ from importlib.metadata import version
 import click
 
 from kvpool.cli.faults import CliError, ExitCode
+from kvpool.cli.verbs.drain import drain, undrain
+from kvpool.cli.verbs.explain import explain
 from kvpool.cli.verbs.pause import pause, resume
+from kvpool.cli.verbs.plan import plan
 from kvpool.cli.verbs.status import status
 from kvpool.cli.verbs.timeline import timeline
 
@@ -20,7 +23,7 @@ def kvpool() -> None:
     """KV-cache memory of AI supernodes: where it is, why, and what to do."""
 
 
-for verb in (status, timeline, pause, resume):
+for verb in (status, explain, timeline, plan, drain, undrain, pause, resume):
     kvpool.add_command(verb)
 
 

@@ -1,0 +1,111 @@
+"""`kubectl kvpool plan -f`: what applying a manifest would do, and what it would be refused for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from devcluster.controlplane import ControlPlane
+from devcluster.rest import JsonObject
+from tests.cli.conftest import Plugin, own, put
+from tests.cli.world import World, new_mark
+
+
+@pytest.fixture
+def world(kvpool_plane: ControlPlane, namespace: str) -> World:
+    made = World(kvpool_plane, namespace, new_mark())
+    made.put_node(1)
+    made.put_node(2)
+    made.put_budget(per_node="64Gi")
+    return made
+
+
+def written(folder: Path, *manifests: JsonObject) -> str:
+    path = folder / "manifest.yaml"
+    path.write_text(yaml.safe_dump_all(manifests))
+    return str(path)
+
+
+def test_a_pool_too_large_prints_what_was_asked_and_what_there_is(
+    world: World, plugin: Plugin, tmp_path: Path
+) -> None:
+    ran = plugin("plan", "-f", written(tmp_path, world.pool("1Ti")))
+    text = " ".join(ran.out.split())
+    assert ran.code == 1
+    assert "NotEnoughRoom" in text
+    assert "1Ti" in text
+    assert "128Gi" in text
+    assert "nothing: no action follows from it" in text
+
+
+def test_a_pool_that_fits_lists_the_units_of_every_node_and_stores_nothing(
+    world: World, plugin: Plugin, tmp_path: Path
+) -> None:
+    ran = plugin("plan", "-f", written(tmp_path, world.pool("32Gi")), "-o", "json")
+    assert ran.code == 0
+    document = ran.document
+    assert document["manifests"] == [{"object": f"KVPool {world.namespace}/chat", "change": "created"}]
+    bound = {(deed["about"], deed["text"]) for deed in document["wouldBeDone"]}
+    for number in (1, 2):
+        text = f"bind 16Gi of DRAM on NUMA node 0 for {world.namespace}/chat"
+        assert (f"KVNode {world.node(number)}", text) in bound
+    assert world.plane.admin.find("kvpool.dev/v1alpha1", "KVPool", "chat", world.namespace) is None
+
+
+def test_a_changed_pool_is_compared_with_what_is_there(world: World, plugin: Plugin, tmp_path: Path) -> None:
+    put(world.plane, world.pool("32Gi"))
+    same = plugin("plan", "-f", written(tmp_path, world.pool("32Gi")), "-o", "json").document
+    assert same["manifests"][0]["change"] == "unchanged"
+    assert same["wouldBeDone"] == []
+    larger = plugin("plan", "-f", written(tmp_path, world.pool("64Gi")), "-o", "json").document
+    assert larger["manifests"][0]["change"] == "changed"
+    assert any("bind 32Gi of DRAM" in deed["text"] for deed in larger["wouldBeDone"])
+    assert any("bind 16Gi of DRAM" in deed["text"] for deed in larger["wouldNotBeDone"])
+
+
+def test_a_pool_that_only_recommends_shows_what_is_held_back(
+    world: World, plugin: Plugin, tmp_path: Path
+) -> None:
+    ran = plugin("plan", "-f", written(tmp_path, world.pool("32Gi", mode="Recommend")), "-o", "json")
+    (held,) = ran.document["heldBack"]
+    assert "32Gi of DRAM" in held["action"]
+    assert held["heldBy"].startswith("ModeRecommend")
+
+
+def test_a_manifest_the_api_server_refuses_is_told_in_its_words(
+    world: World, plugin: Plugin, tmp_path: Path
+) -> None:
+    ran = plugin("plan", "-f", written(tmp_path, world.pool("0")))
+    assert ran.code == 2
+    assert f"KVPool {world.namespace}/chat would be refused" in ran.err
+    assert "1Mi or more" in ran.err
+
+
+def test_standard_input_and_the_namespace_flag_are_taken(world: World, plugin: Plugin) -> None:
+    pool = world.pool("32Gi")
+    del pool["metadata"]["namespace"]
+    ran = plugin("plan", "-f", "-", "-n", world.namespace, "-o", "json", stdin=yaml.safe_dump(pool))
+    assert ran.document["manifests"][0]["object"] == f"KVPool {world.namespace}/chat"
+
+
+def test_a_group_without_its_pool_is_a_finding(world: World, plugin: Plugin, tmp_path: Path) -> None:
+    decode = {"podSelector": {"matchLabels": {"app": "decode"}}, "instances": 1}
+    spec = {"mode": "Enforce", "poolRef": {"name": "nowhere"}, "decode": decode}
+    ran = plugin("plan", "-f", written(tmp_path, own("PDGroup", "chat", spec, world.namespace)))
+    assert ran.code == 1
+    assert f"! PDGroup {world.namespace}/chat: PoolNotFound" in ran.out
+
+
+def test_files_that_hold_no_plan_are_refused(plugin: Plugin, tmp_path: Path) -> None:
+    ran = plugin("plan", "-f", str(tmp_path / "none.yaml"))
+    assert ran.code == 2
+    assert "cannot be read" in ran.err
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}
+    ran = plugin("plan", "-f", written(tmp_path, pod))
+    assert ran.code == 2
+    assert "v1 Pod is nothing that people plan here" in ran.err
+    (tmp_path / "empty.yaml").write_text("")
+    ran = plugin("plan", "-f", str(tmp_path / "empty.yaml"))
+    assert ran.err.endswith("holds no manifest\n")
