@@ -98,7 +98,7 @@ def read(snapshot: Snapshot, grounds: Mapping[str, Ground], now: Instant) -> Rea
 def _read_unit(
     ground: Ground, unit: UnitSpec, answer: tuple[StoreView, Mapping[str, SegmentView]] | None
 ) -> UnitReading:
-    reported = ground.view(unit.name)
+    reported = ground.view(unit)
     view = reported if reported is not None and reported.generation == unit.generation else None
     if ground.agent is None or view is None:
         observed_at = ground.agent.reported_at if ground.agent else None

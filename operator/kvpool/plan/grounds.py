@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kvpool.api.kvnode import KVNode, UnitSpec
+from kvpool.api.kvnode import KVNode, UnitPhase, UnitSpec
 from kvpool.api.tierbudget import Backend, NumaPolicy
 from kvpool.model.decisions import Reason
 from kvpool.model.instant import Instant
@@ -46,11 +46,16 @@ class Ground:
         """Units decided for the node."""
         return self.kvnode.spec.units if self.kvnode else ()
 
-    def view(self, unit: str) -> UnitView | None:
-        """Return what the agent freshly says of a unit."""
-        if self.agent is None:
-            return None
-        return next((view for view in self.agent.units if view.name == unit), None)
+    def views(self, unit: str) -> tuple[UnitView, ...]:
+        """Return what the agent freshly says of every generation of a unit, newest first."""
+        found = [view for view in (self.agent.units if self.agent else ()) if view.name == unit]
+        return tuple(sorted(found, key=lambda view: -view.generation))
+
+    def view(self, unit: UnitSpec) -> UnitView | None:
+        """Return what the agent freshly says of a unit: of its decided generation, else of the newest."""
+        found = self.views(unit.name)
+        decided = [view for view in found if view.generation == unit.generation]
+        return next(iter((*decided, *found)), None)
 
 
 def survey(snapshot: Snapshot, now: Instant) -> Mapping[str, Ground]:
@@ -101,7 +106,7 @@ def refusal(ground: Ground, ruling: Ruling) -> Reason | None:
     if ground.blocked is not None:
         return ground.blocked
     if ruling.unsound is not None:
-        return Reason(ruling.unsound.code, f"{ruling.unsound.message}")
+        return ruling.unsound
     finding = _finding(ground, ruling.tier)
     if finding is not None:
         return Reason("VerifyFinding", finding)
@@ -111,10 +116,12 @@ def refusal(ground: Ground, ruling: Ruling) -> Reason | None:
 
 
 def _finding(ground: Ground, tier: str) -> str | None:
+    """A unit of the tier that verification found wrong; findings of a bound unit are only remarks."""
     for unit in ground.units:
-        view = ground.view(unit.name) if unit.tier == tier else None
-        if view is not None and view.findings:
-            return f"verify found {view.findings[0][0]} on unit {unit.name}"
+        view = ground.view(unit) if unit.tier == tier else None
+        if view is not None and view.phase is UnitPhase.DEGRADED:
+            what = view.message or ", ".join(reason for reason, _ in view.findings)
+            return f"verify found unit {unit.name} degraded: {what}"
     return None
 
 

@@ -12,6 +12,9 @@ from kvpool.model.observations import PodFact
 KEEPER_OVERHEAD_BYTES: Final = 192 << 20
 """What a keeper's process needs beside its unit: 150 MB measured, and a margin."""
 
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that hold nothing any more."""
+
 _NAME_MAX: Final = 63
 """A pod's name is its host name too."""
 

@@ -15,6 +15,7 @@ from kvpool.model.observations import PodFact
 from kvpool.plan.demand import Demand, belongs_to
 from kvpool.plan.grounds import Ground
 from kvpool.plan.keeper_names import (
+    ENDED,
     generation_kept,
     keeper_bytes,
     keeper_name,
@@ -25,8 +26,6 @@ from kvpool.plan.scene import Scene
 RETRY_SECONDS: Final = 30.0
 """The least time between two keepers of one unit, so that a node that evicts them is not flooded."""
 
-_OVER: Final = frozenset({"Succeeded", "Failed"})
-
 
 def keepers_of(scene: Scene, node: str, unit: UnitSpec) -> tuple[PodFact, ...]:
     """Return the keeper pods of any generation of a unit on a node, in name order."""
@@ -35,13 +34,13 @@ def keepers_of(scene: Scene, node: str, unit: UnitSpec) -> tuple[PodFact, ...]:
 
 def must_be_made_anew(scene: Scene, ground: Ground, unit: UnitSpec) -> Reason | None:
     """Say why a unit needs a new generation; silence is never a reason."""
-    view = ground.view(unit.name)
+    view = ground.view(unit)
     if view is None or view.generation != unit.generation:
         return None
     if view.phase is UnitPhase.LOST:
         return Reason("UnitLost", f"unit {unit.name} was lost ({view.message or 'its node booted anew'})")
     pods = keepers_of(scene, ground.name, unit)
-    dead = [pod for pod in pods if generation_kept(pod) == unit.generation and pod.phase in _OVER]
+    dead = [pod for pod in pods if generation_kept(pod) == unit.generation and pod.phase in ENDED]
     if dead and view.phase is not UnitPhase.BOUND and _age_seconds(dead[0], scene) >= RETRY_SECONDS:
         return Reason("KeeperDied", f"keeper {dead[0].key} of unit {unit.name} ended ({dead[0].phase})")
     return None
@@ -96,7 +95,7 @@ def _is_wanted(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand, pod
         return False
     if ground.agent is None or ground.fact is None or not ground.fact.ready:
         return False
-    view = ground.view(unit.name)
+    view = ground.view(unit)
     held_already = view is not None and view.generation == unit.generation and view.phase is UnitPhase.BOUND
     return not held_already
 

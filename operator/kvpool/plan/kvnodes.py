@@ -192,7 +192,7 @@ def _status(
         applied_revision=agent.applied_revision,
         last_report=moment_text(now.wall_at(agent.reported_at)),
         sources=tuple(_source(view) for view in _by_key(agent)[:_ENTRIES_MOST] if _is_known(view)),
-        units=tuple(_unit(view) for view in sorted(agent.units, key=lambda view: view.name)[:_ENTRIES_MOST]),
+        units=tuple(_unit(view) for view in _newest_units(kvnode, agent)[:_ENTRIES_MOST]),
         devices=tuple(
             _device(view, policy, findings.get(DeviceRef(agent.node, view.id)), now)
             for view in sorted(agent.devices, key=lambda view: view.id)[:_ENTRIES_MOST]
@@ -218,6 +218,14 @@ def _lease(agent: AgentView | None, now: Instant) -> Verdict:
     if ends > now.monotonic_seconds:
         return Verdict(ConditionType.LEASE_HELD, True, "Granted", "its lease runs")
     return Verdict(ConditionType.LEASE_HELD, False, "Expired", "its lease ran out")
+
+
+def _newest_units(kvnode: KVNode, agent: AgentView) -> list[UnitView]:
+    """One view of each unit, in name order: of its decided generation, else of the newest."""
+    decided = {(unit.name, unit.generation) for unit in kvnode.spec.units}
+    ranked = sorted(agent.units, key=lambda view: ((view.name, view.generation) in decided, view.generation))
+    by_name = {view.name: view for view in ranked}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _by_key(agent: AgentView) -> list[SourceView]:

@@ -44,7 +44,7 @@ def pool_verdicts(scene: Scene, answer: PoolAnswer, tiers: Sequence[TierFigures]
     readings = scene.readings.of_pool(demand.key)
     store = scene.snapshot.stores.get(demand.key)
     lag, lag_look = not_applied(readings, old, now)
-    lost, lost_look = contents_lost(store, now)
+    lost, lost_look = contents_lost(store, readings, now)
     reachable = store_reachable(demand.pool, store, scene.readings.foreign_in(demand.key), now)
     suspect = observer_suspect(scene.snapshot.agents, now)
     admitted = _admitted(answer)

@@ -9,12 +9,10 @@ from kvpool.model.observations import PodFact, SourceView
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.budgets import Ruling, Rulings
 from kvpool.plan.grounds import Ground, holds_path, media_of, reserves_of
-from kvpool.plan.keeper_names import is_keeper, keeper_bytes, keeps
+from kvpool.plan.keeper_names import ENDED, is_keeper, keeper_bytes, keeps
 
 UNITS_MOST: Final = 64
 """Units that one KVNode can list."""
-
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(slots=True)
@@ -86,8 +84,7 @@ def _lies_on(unit: UnitSpec, source: SourceView) -> bool:
 
 def _others(ground: Ground, source: SourceView, ours: Iterable[UnitSpec]) -> int:
     """Bytes of a medium that are neither free nor resident in our units."""
-    views = [ground.view(unit.name) for unit in ours]
-    resident = sum(view.resident_bytes for view in views if view is not None)
+    resident = sum(view.resident_bytes for unit in ours for view in ground.views(unit.name))
     return max(0, source.capacity_bytes - source.free_bytes - resident)
 
 
@@ -95,7 +92,7 @@ def _requests(pods: Iterable[PodFact], grounds: Mapping[str, Ground]) -> dict[st
     """Memory requested on each node; keepers of decided units are not here, they count by their units."""
     requests: dict[str, int] = {}
     for pod in pods:
-        if not pod.node or pod.phase in _OVER:
+        if not pod.node or pod.phase in ENDED:
             continue
         ground = grounds.get(pod.node)
         if is_keeper(pod) and ground is not None and any(keeps(pod, unit, pod.node) for unit in ground.units):

@@ -7,9 +7,10 @@ from kvpool.api.conditions import ConditionType, Verdict
 from kvpool.api.kvpool import KVPool
 from kvpool.model.instant import Instant, moment_text
 from kvpool.model.observations import StoreView
-from kvpool.plan.figures import ForeignSegment
+from kvpool.plan.figures import ForeignSegment, UnitReading
 from kvpool.plan.freshness import STALE_AFTER_SECONDS
 from kvpool.plan.sizes import short_size
+from kvpool.plan.unit_findings import contents_lost_words
 
 LOSS_SHOWN_SECONDS: Final = 600.0
 """How long lost contents stay a condition."""
@@ -49,13 +50,19 @@ def _foreign_text(foreign: Iterable[ForeignSegment]) -> str:
     return f"; others brought {short_size(sum(by_node.values()))}: {named}{more}"
 
 
-def contents_lost(store: StoreView | None, now: Instant) -> tuple[Verdict | None, float | None]:
-    """Judge whether the store forgot its keys lately; the verdict, and when it ends."""
-    if store is None or store.keys_lost_at is None:
-        return None, None
-    ends = store.keys_lost_at + LOSS_SHOWN_SECONDS
-    if now.monotonic_seconds >= ends:
-        return None, None
-    when = moment_text(now.wall_at(store.keys_lost_at))
-    text = f"the master forgot every key at {when} while segments stayed: it was restarted; the cache refills"
-    return Verdict(ConditionType.STORE_CONTENTS_LOST, True, "MasterRestarted", text), ends
+def contents_lost(
+    store: StoreView | None, readings: Iterable[UnitReading], now: Instant
+) -> tuple[Verdict | None, float | None]:
+    """Judge whether the store forgot its keys lately, by its key count or its keepers' word.
+
+    Returns the verdict, and when it ends (None: with the keepers' next report).
+    """
+    kind = ConditionType.STORE_CONTENTS_LOST
+    if store is not None and store.keys_lost_at is not None:
+        ends = store.keys_lost_at + LOSS_SHOWN_SECONDS
+        if now.monotonic_seconds < ends:
+            when = moment_text(now.wall_at(store.keys_lost_at))
+            text = f"the master forgot every key at {when} while segments stayed; the cache refills"
+            return Verdict(kind, True, "MasterRestarted", text), ends
+    words = contents_lost_words(readings)
+    return (Verdict(kind, True, "KeepersSay", words), None) if words is not None else (None, None)

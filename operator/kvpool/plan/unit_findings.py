@@ -1,10 +1,9 @@
 """What is wrong with units that were reported: not applied, badly placed, or more used than bound."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvpool.api.conditions import Condition, ConditionType, Verdict, find_condition
-from kvpool.api.kvnode import UnitPhase
 from kvpool.model.instant import Instant
 from kvpool.plan.figures import UnitReading
 from kvpool.plan.sizes import short_size
@@ -78,25 +77,25 @@ def _skew(reading: UnitReading) -> str | None:
 
 
 def placement_drift(readings: Iterable[UnitReading]) -> Verdict | None:
-    """Pass on what the agents' periodic verification found."""
-    drifted = [
-        f"{reading.node} {reading.unit.name}: {reason} {message}".rstrip()
-        for reading in readings
-        if reading.view is not None
-        for reason, message in _findings(reading)
-    ]
+    """Pass on where the agents' periodic verification found pages that had moved."""
+    drifted = list(_said(readings, "PlacementDrift"))
     if not drifted:
         return None
-    return Verdict(ConditionType.PLACEMENT_DRIFT, True, "VerifyFailed", _several(drifted))
+    return Verdict(ConditionType.PLACEMENT_DRIFT, True, "PlacementDrift", _several(drifted))
 
 
-def _findings(reading: UnitReading) -> list[tuple[str, str]]:
-    view = reading.view
-    if view is None:
-        return []
-    if view.findings:
-        return list(view.findings)
-    return [("Degraded", view.message)] if view.phase is UnitPhase.DEGRADED else []
+def contents_lost_words(readings: Iterable[UnitReading]) -> str | None:
+    """Return what keepers say of contents their store forgot; None when none does."""
+    lost = list(_said(readings, "StoreContentsLost"))
+    return _several(lost) if lost else None
+
+
+def _said(readings: Iterable[UnitReading], what: str) -> Iterator[str]:
+    """Each unit's finding of one kind, as a sentence."""
+    for reading in readings:
+        for reason, message in reading.view.findings if reading.view is not None else ():
+            if reason == what:
+                yield f"{reading.node} {reading.unit.name}: {message}"
 
 
 def _several(texts: list[str]) -> str:

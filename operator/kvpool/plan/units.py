@@ -13,6 +13,7 @@ from kvpool.model.decisions import Reason, SetUnits
 from kvpool.plan.admission import Admission
 from kvpool.plan.demand import Demand, TierDemand, belongs_to
 from kvpool.plan.figures import UnitReading
+from kvpool.plan.freshness import is_fresh_store
 from kvpool.plan.grounds import Ground, Site
 from kvpool.plan.keeper_names import generation_kept
 from kvpool.plan.keepers import keepers_of, must_be_made_anew
@@ -39,6 +40,8 @@ def plan_units(scene: Scene, admissions: Mapping[str, Admission]) -> tuple[SetUn
             demand = demands.get(unit.pool)
             mine = demand if demand is not None and belongs_to(unit, demand.pool) else None
             _keep_up(scene, ground, unit, mine, changes)
+    for demand in demands.values():
+        _follow_store(scene, demand, changes)
     for key, admission in admissions.items():
         for tier in demands[key].tiers:
             layout = admission.layouts.get(tier.tier)
@@ -62,7 +65,7 @@ def _keep_up(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand | None
     kept = _renewed(scene, unit, demand)
     why = must_be_made_anew(scene, ground, unit)
     if why is not None:
-        changes[at] = (kept.model_copy(update={"generation": _next_generation(scene, ground, unit)}), why)
+        changes[at] = (_made_anew(scene, ground.name, unit, demand), why)
     elif kept != unit:
         changes[at] = (kept, Reason("PoolEdited", f"unit {unit.name} follows its pool's policies"))
 
@@ -74,15 +77,27 @@ def may_touch(scene: Scene, demand: Demand, node: str, tier: str) -> bool:
 
 
 def _renewed(scene: Scene, unit: UnitSpec, demand: Demand) -> UnitSpec:
-    """The unit with what follows its pool without touching the memory."""
-    pool = demand.pool
-    tier = next((tier for tier in demand.tiers if tier.tier == unit.tier), None)
+    """The unit with what follows its pool without touching the memory; the rest waits for a generation."""
     return unit.model_copy(
         update={
+            "store": unit.store or store_of(scene, demand),
+            "pool_uid": demand.pool.metadata.uid,
+            "reclaim_policy": demand.pool.spec.reclaim_policy,
+        }
+    )
+
+
+def _made_anew(
+    scene: Scene, node: str, unit: UnitSpec, demand: Demand, size_bytes: int | None = None
+) -> UnitSpec:
+    """The next generation of a unit, in its own or another size, with all that its pool says now."""
+    tier = next((tier for tier in demand.tiers if tier.tier == unit.tier and tier.declared_bytes), None)
+    return _renewed(scene, unit, demand).model_copy(
+        update={
+            "size_bytes": unit.size_bytes if size_bytes is None else size_bytes,
+            "generation": 1 + max(unit.generation, _newest_known(scene, scene.grounds[node], unit)),
             "store": store_of(scene, demand) or unit.store,
-            "pool_uid": pool.metadata.uid,
-            "reclaim_policy": pool.spec.reclaim_policy,
-            "on_restart": tier.on_restart if tier is not None and tier.declared_bytes else unit.on_restart,
+            "on_restart": tier.on_restart if tier is not None else unit.on_restart,
         }
     )
 
@@ -108,7 +123,7 @@ def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
     """
     if ground.agent is None or ground.kvnode is None:
         return False
-    view = ground.view(unit.name)
+    view = ground.view(unit)
     if view is None:
         return ground.agent.applied_revision >= ground.kvnode.spec.revision
     return view.phase in (UnitPhase.RELEASED, UnitPhase.LOST)
@@ -119,7 +134,7 @@ def _reclaim(scene: Scene, ground: Ground, unit: UnitSpec, changes: Changes) -> 
     ruling = scene.rulings.of(ground.name, unit.tier)
     if scene.cluster_hold is not None or (ruling is not None and not ruling.standing.may_act):
         return
-    view = ground.view(unit.name)
+    view = ground.view(unit)
     if view is not None and view.phase is UnitPhase.LOST:
         reason = Reason("UnitLost", f"unit {unit.name} was lost, and pool {unit.pool} is gone")
         changes[ground.name, unit.name] = (None, reason)
@@ -152,6 +167,26 @@ def _follow_layout(scene: Scene, demand: Demand, tier: TierDemand, layout: Layou
         node = min(resized)
         for unit, size in resized[node]:
             changes[node, unit.name] = _resized(scene, demand, node, unit, size)
+
+
+def _follow_store(scene: Scene, demand: Demand, changes: Changes) -> None:
+    """Make units anew, one node at a time, whose store answers at another address than they joined."""
+    store = store_of(scene, demand)
+    if store is None or not is_fresh_store(scene.snapshot.stores.get(demand.key), scene.now):
+        return
+    moved = [
+        holding
+        for tier in demand.tiers
+        for holding in tier.held
+        if holding.unit.store not in (None, store) and may_touch(scene, demand, holding.node, tier.tier)
+    ]
+    if not moved or any(unsettled(scene, demand, tier) for tier in demand.tiers):
+        return
+    node = min(holding.node for holding in moved)
+    for holding in moved:
+        if holding.node == node:
+            reason = Reason("StoreMoved", f"unit {holding.unit.name} joins the store at {store.master}")
+            changes[node, holding.unit.name] = (_made_anew(scene, node, holding.unit, demand), reason)
 
 
 def unsettled(scene: Scene, demand: Demand, tier: TierDemand) -> tuple[UnitReading, ...]:
@@ -194,22 +229,14 @@ def _resized(
     if size == 0:
         reason = Reason("Shrunk", f"unit {unit.name} of {before} is no longer wanted")
         return _renewed(scene, unit, demand).model_copy(update={"release": "Drain"}), reason
-    generation = _next_generation(scene, scene.grounds[node], unit)
     reason = Reason("Resized", f"unit {unit.name} goes from {before} to {short_size(size)}")
-    changed = {"size_bytes": size, "generation": generation}
-    return _renewed(scene, unit, demand).model_copy(update=changed), reason
-
-
-def _next_generation(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
-    """One above every generation of the unit that is decided, reported or kept by a pod."""
-    return 1 + max(unit.generation, _newest_known(scene, ground, unit))
+    return _made_anew(scene, node, unit, demand, size), reason
 
 
 def _newest_known(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
     """The highest generation of the unit that is reported or kept by a pod; 0 for none."""
-    view = ground.view(unit.name)
-    reported = view.generation if view is not None else 0
-    return max([reported, *(generation_kept(pod) for pod in keepers_of(scene, ground.name, unit))])
+    reported = [view.generation for view in ground.views(unit.name)]
+    return max([0, *reported, *(generation_kept(pod) for pod in keepers_of(scene, ground.name, unit))])
 
 
 def _forget_gone_node(scene: Scene, ground: Ground, changes: Changes) -> None:

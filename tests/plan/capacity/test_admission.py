@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kvpool.api.conditions import ConditionType
+from kvpool.api.kvnode import UnitPhase
 from kvpool.model.decisions import CreateKeeper, SetUnits
 from tests.builders.cluster import Cluster, a_cluster, nodes
 from tests.builders.objects import a_budget, a_pod, a_pool, a_supernode, cxl, disk, dram
@@ -242,7 +243,7 @@ def test_nodes_uses_the_numa_nodes_that_the_budget_names() -> None:
     [
         ("not ready", "its Node is not Ready"),
         ("silent", "its agent's last report is from"),
-        ("finding", "verify found PlacementDrift on unit ops.other.dram.n0"),
+        ("finding", "verify found unit ops.other.dram.n0 degraded: PlacementDrift"),
         ("maintenance", "Supernode rack lists it for maintenance"),
     ],
 )
@@ -254,13 +255,22 @@ def test_a_node_in_doubt_takes_nothing_new(spoil: str, words: str) -> None:
         case "silent":
             cluster.change_agent("node-2", reported_at=cluster.now_seconds - 11.0, connected=False)
         case "finding":
-            cluster.change_view("node-2", "ops.other.dram.n0", findings=(("PlacementDrift", ""),))
+            drift = (("PlacementDrift", ""),)
+            cluster.change_view("node-2", "ops.other.dram.n0", phase=UnitPhase.DEGRADED, findings=drift)
         case _:
             cluster.with_supernode(a_supernode("rack", {}, maintenance=("node-2",)))
     cluster.with_pool(a_pool().asking(DRAM="60Gi").build())
     cluster.step()
     assert [cluster.bytes_on(node) for node in nodes(4)] == [20 * GIB, 0, 20 * GIB, 20 * GIB]
     assert f"not on node-2: {words}" in admitted(cluster)[2]
+
+
+def test_a_remark_about_a_bound_unit_keeps_nothing_off_its_node() -> None:
+    cluster = four_nodes().with_pool(a_pool("other", "ops").asking(DRAM="8Gi").build()).settle()
+    remark = (("PlacementUnverified", "no privileges"),)
+    cluster.change_view("node-2", "ops.other.dram.n0", findings=remark)
+    cluster.with_pool(a_pool().asking(DRAM="60Gi").build()).step()
+    assert cluster.bytes_on("node-2") == 15 * GIB
 
 
 def test_a_pool_stays_on_the_nodes_it_selects() -> None:

@@ -81,12 +81,34 @@ def test_a_few_pages_elsewhere_are_no_skew() -> None:
     assert said(cluster, ConditionType.NUMA_SKEW) is None
 
 
-def test_what_verify_found_is_passed_on() -> None:
+def test_pages_that_moved_are_passed_on() -> None:
     cluster = a_bound_pool()
-    cluster.change_view("node-2", UNIT, findings=(("PlacementDrift", "3Gi moved to node 1"),)).step()
+    drift = (("MaySwap", "no noswap"), ("PlacementDrift", "3Gi moved to node 1"))
+    cluster.change_view("node-2", UNIT, findings=drift).step()
     condition = cluster.pool_condition(ConditionType.PLACEMENT_DRIFT)
     assert condition is not None
-    assert condition.message == "node-2 inference.chat.dram.n0: PlacementDrift 3Gi moved to node 1"
+    assert condition.message == "node-2 inference.chat.dram.n0: 3Gi moved to node 1"
+
+
+def test_a_remark_is_no_drift() -> None:
+    cluster = a_bound_pool().change_view("node-2", UNIT, findings=(("PlacementUnverified", ""),))
+    cluster.step()
+    assert said(cluster, ConditionType.PLACEMENT_DRIFT) is None
+
+
+def test_a_degraded_unit_is_not_bound_and_its_agents_words_are_shown() -> None:
+    cluster = a_bound_pool()
+    cluster.change_view("node-2", UNIT, phase=UnitPhase.DEGRADED, message="no heartbeat of the keeper").step()
+    assert said(cluster, ConditionType.BOUND) == ("False", "Binding")
+    lag = cluster.pool_condition(ConditionType.BUDGET_NOT_APPLIED)
+    assert lag is not None
+    assert "(Degraded: no heartbeat of the keeper)" in lag.message
+
+
+def test_keepers_are_believed_about_lost_contents_that_the_key_count_hides() -> None:
+    cluster = a_bound_pool(mooncake=True)
+    cluster.change_view("node-2", UNIT, findings=(("StoreContentsLost", "1 times so far"),)).step()
+    assert said(cluster, ConditionType.STORE_CONTENTS_LOST) == ("True", "KeepersSay")
 
 
 def test_a_store_that_was_never_asked_is_unknown() -> None:

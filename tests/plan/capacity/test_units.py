@@ -81,6 +81,46 @@ def test_units_keep_the_store_they_know_while_its_address_is_unknown() -> None:
     assert cluster.units() == before
 
 
+def test_units_join_a_store_that_moved_under_a_new_generation_one_node_at_a_time() -> None:
+    cluster = a_cluster().with_nodes(nodes(2)).with_budget(a_budget().giving("DRAM", "32Gi").build())
+    store = a_store("inference/chat", at=cluster.now_seconds)
+    cluster.with_store(replace(store, rpc_address="10.0.0.8:50051"))
+    cluster.with_pool(a_pool().with_mooncake().asking(DRAM="2Gi").build()).settle()
+    cluster.with_store(replace(store, rpc_address="10.0.0.9:50051")).step()
+    assert generations(cluster) == [2, 1]
+    cluster.settle()
+    assert generations(cluster) == [2, 2]
+    assert {unit.store.master for unit in cluster.units().values() if unit.store} == {"10.0.0.9:50051"}
+
+
+def test_units_do_not_follow_a_store_that_does_not_answer() -> None:
+    cluster = a_cluster().with_nodes(nodes(2)).with_budget(a_budget().giving("DRAM", "32Gi").build())
+    store = a_store("inference/chat", at=cluster.now_seconds)
+    cluster.with_store(replace(store, rpc_address="10.0.0.8:50051"))
+    cluster.with_pool(a_pool().with_mooncake().asking(DRAM="2Gi").build()).settle()
+    cluster.with_store(replace(store, rpc_address="10.0.0.9:50051", reachable=False)).settle()
+    assert generations(cluster) == [1, 1]
+
+
+def test_what_needs_new_memory_waits_for_the_next_generation() -> None:
+    cluster = a_cluster().with_nodes(nodes(1), disk("/mnt/kv", "100Gi"))
+    cluster.with_budget(a_budget().giving("SSD", "50Gi", path="/mnt/kv").build())
+    cluster.with_pool(a_pool().asking(SSD="10Gi").build()).settle()
+    for size, expected in (("10Gi", "Adopt"), ("20Gi", "Release")):
+        tier = {"name": "SSD", "size": size, "onRestart": "Release"}
+        cluster.with_pool(a_pool().with_spec(tiers=[tier]).build()).settle()
+        assert [unit.on_restart for unit in cluster.units().values()] == [expected]
+
+
+def test_an_older_generation_that_lingers_hides_nothing_of_the_newer() -> None:
+    cluster = bound_pool("16Gi", 1).with_pool(a_pool().asking(DRAM="20Gi").build()).settle()
+    newer = cluster.agents["node-1"].units[0]
+    older = replace(newer, generation=1, phase=UnitPhase.RELEASED, resident_bytes=0)
+    cluster.change_agent("node-1", units=(older, newer)).wait(31.0).step()
+    assert cluster.figures()["bound"] == "20Gi"
+    assert [(unit.name, unit.generation) for unit in cluster.kvnodes["node-1"].status.units] == [(UNIT, 2)]
+
+
 def test_units_are_decided_on_the_version_of_the_kvnode_they_were_seen_at() -> None:
     cluster = a_cluster().with_nodes(nodes(1)).with_budget(a_budget().giving("DRAM", "32Gi").build())
     cluster.with_pool(a_pool().asking(DRAM="1Gi").build())
