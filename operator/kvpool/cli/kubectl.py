@@ -10,8 +10,10 @@ from kvpool.cli.verbs.drain import drain, undrain
 from kvpool.cli.verbs.explain import explain
 from kvpool.cli.verbs.pause import pause, resume
 from kvpool.cli.verbs.plan import plan
+from kvpool.cli.verbs.report import report
 from kvpool.cli.verbs.status import status
 from kvpool.cli.verbs.timeline import timeline
+from kvpool.cli.verbs.top import top
 
 
 @click.group(
@@ -23,7 +25,7 @@ def kvpool() -> None:
     """KV-cache memory of AI supernodes: where it is, why, and what to do."""
 
 
-for verb in (status, explain, timeline, plan, drain, undrain, pause, resume):
+for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume, report):
     kvpool.add_command(verb)
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from kvpool.api import Remap
+from kvpool.api import KVNode, Remap
 from kvpool.api.conditions import ConditionType
+from kvpool.api.kvnode import DeviceVerdict
 from kvpool.api.remap import RemapPhase
 from kvpool.cli.operator_state import OperatorState
 from kvpool.cli.views.figures import age_seconds
@@ -26,6 +27,7 @@ _WRONG: Final[Mapping[str, str]] = {
     ConditionType.FENCE_NOT_ENFORCEABLE: "True",
     ConditionType.SPARES_LOW: "True",
     ConditionType.BLOCKED: "True",
+    ConditionType.SERVING: "False",
     ConditionType.AGENT_CONNECTED: "False",
     ConditionType.LEASE_HELD: "False",
 }
@@ -57,7 +59,14 @@ def object_findings(item: OwnObject) -> list[str]:
     if isinstance(item, Remap) and item.status.phase in (RemapPhase.BLOCKED, RemapPhase.FAILED):
         text = f"{name}: phase is {item.status.phase} {item.status.blocked_reason}".rstrip()
         found.setdefault("phase", text)
-    return list(found.values())
+    return [*found.values(), *(_faulty_devices(item, name) if isinstance(item, KVNode) else ())]
+
+
+def _faulty_devices(kvnode: KVNode, name: str) -> Iterable[str]:
+    for device in kvnode.status.devices:
+        if device.verdict is DeviceVerdict.FAULTY:
+            seen = ", ".join(f"{one.source} {one.code} ({one.evidence_class})" for one in device.evidence)
+            yield f"{name}: device {device.id} is Faulty: {seen or 'no evidence is written down'}"
 
 
 def _leader(operator: OperatorState, now: Instant) -> str | None:
