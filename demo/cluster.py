@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ from devcluster.rest import JsonObject
 INFRA = "infra-0"
 RACKS = {"node-1": "rack-a", "node-2": "rack-a", "node-3": "rack-b", "node-4": "rack-b"}
 DEVICES_A_NODE = 2
+POD_ADDRESSES = [f"10.77.100.{last}" for last in range(1, 17)]
+"""Of the operators' Pods; all others share their host's network."""
 STATE_FOLDER = "/mnt/kvpool"
 """Of the agent on each host: the chart's agent.hostFolder."""
 SSD_FOLDER = "/mnt/kv"
@@ -54,7 +56,7 @@ def running_cluster() -> Iterator[Cluster]:
     plane = ControlPlane(places.CONTROL_PLANE, controllers=True, scheduler=True)
     with plane:
         pods = PodProcesses(plane)
-        infra = _host(plane, pods, INFRA, 0, {"kvpool.dev/class": "infra"})
+        infra = _host(plane, pods, INFRA, 0, {"kvpool.dev/class": "infra"}, POD_ADDRESSES)
         nodes = {name: _host(plane, pods, name, index, _labels(name)) for index, name in _numbered()}
         accelerators = {
             name: Accelerators(host.files.outer(f"{STATE_FOLDER}/{FILE}"), name, DEVICES_A_NODE)
@@ -74,7 +76,12 @@ def running_cluster() -> Iterator[Cluster]:
 
 
 def _host(
-    plane: ControlPlane, pods: PodProcesses, name: str, index: int, labels: Mapping[str, str]
+    plane: ControlPlane,
+    pods: PodProcesses,
+    name: str,
+    index: int,
+    labels: Mapping[str, str],
+    pod_addresses: Sequence[str] = (),
 ) -> SimulatedHost:
     return SimulatedHost(
         plane,
@@ -85,6 +92,7 @@ def _host(
         runner=pods,
         refresh=pods.refresh,
         own_mounts=True,
+        pod_addresses=pod_addresses,
         logs=places.LOGS / name,
     )
 

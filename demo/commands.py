@@ -32,15 +32,16 @@ class Commands:
 
     def helm(self, *arguments: str) -> str:
         """Run helm; only its first line is shown. Raises CommandFailedError."""
-        return self._run([str(recipe.binary("helm")), *arguments], ["helm", *arguments], lines=1)
+        return self._run([str(recipe.binary("helm")), *arguments], ["helm", *arguments], shown_lines=slice(1))
 
-    def kvpool(self, *arguments: str) -> str:
+    def kvpool(self, *arguments: str, last_lines: int = 0) -> str:
         """Run kubectl's kvpool plugin; exit status 1 says that it found something. Raises CommandFailedError.
 
-        kubectl hands over to the program `kubectl-kvpool` on PATH.
+        kubectl hands over to the program `kubectl-kvpool` on PATH. `last_lines` shows the end alone.
         """
         words = ["kubectl", "kvpool", *arguments]
-        return self._run([str(recipe.binary("kubectl")), *words[1:]], words, good=(0, 1))
+        lines = slice(-last_lines or None, None)
+        return self._run([str(recipe.binary("kubectl")), *words[1:]], words, good=(0, 1), shown_lines=lines)
 
     def _run(
         self,
@@ -48,7 +49,7 @@ class Commands:
         shown: Sequence[str],
         *,
         show: bool = True,
-        lines: int | None = None,
+        shown_lines: slice = slice(None),
         good: Sequence[int] = (0,),
     ) -> str:
         result = subprocess.run(
@@ -64,8 +65,7 @@ class Commands:
             said = (result.stderr or result.stdout).strip()
             raise CommandFailedError(f"`{' '.join(shown)}` ended with {result.returncode}: {said}")
         if show:
-            output = result.stdout if lines is None else "\n".join(result.stdout.splitlines()[:lines])
-            self._screen.ran(shown, output)
+            self._screen.ran(shown, "\n".join(result.stdout.splitlines()[shown_lines]))
         return result.stdout
 
 

@@ -88,6 +88,7 @@ def engine_pod(engine: EnginePlace, master: str) -> JsonObject:
         },
         "spec": {
             "automountServiceAccountToken": False,
+            "hostNetwork": True,
             "containers": [container],
             "volumes": [{"name": "kvpool", "hostPath": {"path": STATE_FOLDER, "type": "DirectoryOrCreate"}}],
         },

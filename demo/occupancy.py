@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from demo.cluster import RACKS, SSD_FOLDER, STATE_FOLDER, Cluster
 from demo.neighbours.mooncake import MooncakeAdmin
 from devcluster.hosts import SimulatedHost
+from kvpool.rules.unit_folder import unit_directory_name
+from kvpool_keeper.contract import STATUS_FILE
 
 BLOCK_BYTES = 512
 OWN_TIERS = ("DRAM", "SSD")
@@ -72,15 +75,16 @@ def total(rows: Sequence[Occupancy], tier: str, figure: str) -> int:
 
 
 def _segments_by_tier(cluster: Cluster, node: str) -> dict[str, list[str]]:
-    """Names of kvpool's segments on a node, as its KVNode says."""
+    """Names of kvpool's segments on a node: tiers by its KVNode, names by what its keepers say."""
     kvnode = cluster.plane.admin.find("kvpool.dev/v1alpha1", "KVNode", node)
-    if kvnode is None:
-        return {}
-    tiers = {unit["name"]: unit["tier"] for unit in kvnode["spec"].get("units", [])}
+    units = kvnode["spec"].get("units", []) if kvnode is not None else []
+    folder = cluster.nodes[node].files.seen(f"{STATE_FOLDER}/units")
     found: dict[str, list[str]] = {}
-    for unit in kvnode.get("status", {}).get("units", []):
-        if unit["name"] in tiers and unit.get("segment"):
-            found.setdefault(tiers[unit["name"]], []).append(unit["segment"])
+    for unit in units:
+        status = folder / unit_directory_name(unit["name"], unit["generation"]) / STATUS_FILE
+        if status.exists():
+            segment = json.loads(status.read_text())["segment"]
+            found.setdefault(unit["tier"], []).append(segment)
     return found
 
 

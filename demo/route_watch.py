@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import http.client
+import json
+import ssl
 import threading
 import time
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from demo.engines import NAMESPACE
-from devcluster.rest import Api, ApiError, JsonObject
+from devcluster.rest import Api, JsonObject
 
 GROUP = "chat"
 OUTPUT = "edge"
 ROUTE = f"{GROUP}-{OUTPUT}"
 REVISION = "kvpool.dev/route-revision"
 PROOF = f"/.well-known/kvpool/{NAMESPACE}/{GROUP}/{OUTPUT}"
-PERIOD_SECONDS = 0.05
+ROUTES = f"/apis/gateway.networking.k8s.io/v1/namespaces/{NAMESPACE}/httproutes"
+PERIOD_SECONDS = 0.03
 ASK_SECONDS = 2.0
 
 
@@ -31,31 +35,44 @@ class Carried:
 
 
 class RouteWatch:
-    """Polls the route and the gateway; a revision counts once the data plane itself answers with it."""
+    """Follows the route and asks the gateway; a revision counts once the data plane itself answers with it.
+
+    `api` speaks as somebody who may watch routes; `gateway_url` is where the gateway listens.
+    """
 
     def __init__(self, api: Api, gateway_url: str) -> None:
         self._api = api
         self._gateway = urllib.parse.urlsplit(gateway_url).netloc
         self._written: dict[int, dict[str, int]] = {}
-        self._carried: list[Carried] = []
+        self._answered: dict[int, float] = {}
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._loop, daemon=True)
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(work,), daemon=True)
+            for work in (self._follow, self._ask)
+        ]
 
     def __enter__(self) -> RouteWatch:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join(2 * ASK_SECONDS)
+        for thread in self._threads:
+            thread.join(2 * ASK_SECONDS)
 
     def carried(self) -> list[Carried]:
         """Every revision that was seen in force, in order."""
-        return list(self._carried)
+        return [
+            Carried(revision, self._written[revision], seen_at)
+            for revision, seen_at in sorted(self._answered.items())
+            if revision in self._written
+        ]
 
     def newest(self) -> Carried | None:
         """The weights in force now; None before the route was first seen."""
-        return self._carried[-1] if self._carried else None
+        carried = self.carried()
+        return carried[-1] if carried else None
 
     def zero_since(self, slot: str, instant: float) -> float | None:
         """When the slot was first seen to get nothing at or after `instant`; None if it was not."""
@@ -64,27 +81,41 @@ class RouteWatch:
                 return seen.seen_at
         return None
 
-    def _loop(self) -> None:
+    def _repeat(self, work: Callable[[], None]) -> None:
         while not self._ended.wait(PERIOD_SECONDS):
             try:
-                route = self._api.find("gateway.networking.k8s.io/v1", "HTTPRoute", ROUTE, NAMESPACE)
-                if route is not None:
-                    self._note(route)
-                    self._look()
-            except (ApiError, OSError, http.client.HTTPException):
-                continue  # the gateway or the API did not answer: nothing was seen
-        self._api.close()
+                work()
+            except (OSError, http.client.HTTPException):
+                continue  # the gateway or the API did not answer, or had nothing to say: nothing was seen
+
+    def _follow(self) -> None:
+        """Read changes of the route until the stream ends or is quiet for long. Raises OSError."""
+        mine = self._api.credentials
+        tls = ssl.create_default_context(cafile=str(mine.ca_file))
+        if mine.certificate_file is not None:
+            tls.load_cert_chain(mine.certificate_file, mine.key_file)
+        connection = http.client.HTTPSConnection(mine.host, mine.port, timeout=ASK_SECONDS, context=tls)
+        try:
+            connection.request("GET", f"{ROUTES}?watch=true")
+            for line in connection.getresponse():
+                self._note(json.loads(line)["object"])
+                if self._ended.is_set():
+                    return
+        finally:
+            connection.close()
 
     def _note(self, route: JsonObject) -> None:
-        revision = int(route["metadata"].get("annotations", {}).get(REVISION, "0"))
-        self._written[revision] = {
+        revision = route["metadata"].get("annotations", {}).get(REVISION)
+        if revision is None:
+            return
+        self._written[int(revision)] = {
             backend["name"].removesuffix(f"-{OUTPUT}"): int(backend.get("weight", 1))
             for rule in route["spec"]["rules"]
             for backend in rule.get("backendRefs", [])
         }
 
-    def _look(self) -> None:
-        """Ask the data plane; it answers with a redirect whose host names the revision."""
+    def _ask(self) -> None:
+        """Ask the data plane; it answers with a redirect whose host names the revision. Raises OSError."""
         connection = http.client.HTTPConnection(self._gateway, timeout=ASK_SECONDS)
         try:
             connection.request("GET", PROOF)
@@ -93,9 +124,5 @@ class RouteWatch:
             connection.close()
         host = urllib.parse.urlsplit(location).hostname or ""
         number = host.removeprefix("revision-").partition(".")[0]
-        if not number.isdigit():
-            return
-        revision = int(number)
-        newest = self.newest()
-        if revision in self._written and (newest is None or newest.revision != revision):
-            self._carried.append(Carried(revision, self._written[revision], time.monotonic()))
+        if number.isdigit():
+            self._answered.setdefault(int(number), time.monotonic())

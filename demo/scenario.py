@@ -27,6 +27,7 @@ REQUESTS_PER_SECOND = 60.0
 QUIET_SECONDS = 2.0
 """Of load between two events, so that each has requests of its own around it."""
 MOST_SECONDS = 120.0
+TIMELINE_LINES = 30
 
 
 def run(screen: Screen, hold: Callable[[], None]) -> None:
@@ -55,7 +56,7 @@ def run(screen: Screen, hold: Callable[[], None]) -> None:
             measured.objects_lost = restart_agents(cluster, deployment, screen, lost_node)
             commands.kvpool("pause", "--all")
             commands.kvpool("resume", "--all")
-            commands.kvpool("timeline")
+            commands.kvpool("timeline", "--since=2m", last_lines=TIMELINE_LINES)
         with screen.step("Summary"):
             _sum_up(screen, cluster, measured)
         hold()

@@ -48,6 +48,7 @@ class HostOptions(TypedDict, total=False):
     refresh: Callable[[SimulatedHost, JsonObject], None]
     allocatable: Mapping[str, str]
     own_mounts: bool
+    pod_addresses: Sequence[str]
     logs: Path
 
 
@@ -58,7 +59,8 @@ class SimulatedHost:
     (started, usually by `host.start`), or None for a Pod of which only the object matters; what it raises
     the Pod's status shows, and it is called again. `refresh(host, pod)` is called about every second for
     Pods that run. Processes started by `start` belong to the host and end with it; their logs go to `logs`,
-    else to `folder`. `own_mounts` gives them a /mnt of the host (HostFiles).
+    else to `folder`. `own_mounts` gives them a /mnt of the host (HostFiles). Pods have the host's address;
+    with `pod_addresses`, those outside the host's network have one of these each, while there are any left.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class SimulatedHost:
             "pods": "110",
             **options.get("allocatable", {}),
         }
+        self._free_addresses = list(options.get("pod_addresses", ()))
         self._lives: dict[str, PodLife] = {}
         self._lock = threading.RLock()  # a loop and the test may both admit a Pod
         self._off = threading.Event()
@@ -120,7 +123,9 @@ class SimulatedHost:
         Node and Pod objects stay as they were, as they do in a cluster.
         """
         self._off.set()
-        _change_address("delete", self.address)
+        with self._lock:
+            for address in (self.address, *(life.address for life in self._lives.values())):
+                _change_address("delete", address)
         self._kill_all()
         for thread in self._threads:
             thread.join(JOIN_SECONDS)
@@ -129,6 +134,8 @@ class SimulatedHost:
         self.files.close()
         with self._lock:
             self.processes.clear()
+            for life in self._lives.values():
+                self._give_back(life)
             self._lives.clear()
 
     def _kill_all(self) -> None:
@@ -160,6 +167,12 @@ class SimulatedHost:
         created = self.api.create(bound)
         self._tend_pod(created)
         return self.api.get("v1", "Pod", created["metadata"]["name"], created["metadata"]["namespace"])
+
+    def address_of(self, pod: JsonObject) -> str:
+        """The address of a Pod of this host."""
+        with self._lock:
+            life = self._lives.get(pod["metadata"]["uid"])
+            return life.address if life is not None else self.address
 
     def process_of(self, pod: JsonObject) -> ManagedProcess | None:
         """The process that stands for a Pod of this host, if it has one."""
@@ -200,16 +213,21 @@ class SimulatedHost:
                 if self._has_ended(uid, pod["metadata"].get("deletionGracePeriodSeconds", 0)):
                     self._finish(pod)
                 return
-            life = self._lives.setdefault(uid, PodLife())
-            containers = life.tend(pod, self.address, lambda: self._run(pod), time.monotonic())
+            life = self._lives.get(uid) or self._admit(pod)
+            containers = life.tend(pod, lambda: self._runner(self, pod), time.monotonic())
             if containers != life.written or containers.ready != says_ready(pod):
                 meta = pod["metadata"]
-                status = pod_status(pod, containers, self.address)
+                status = pod_status(pod, containers, self.address, life.address)
                 self.api.patch("v1", "Pod", meta["name"], {"status": status}, meta["namespace"], "status")
                 life.written = containers
 
-    def _run(self, pod: JsonObject) -> ManagedProcess | None:
-        return self._runner(self, pod)
+    def _admit(self, pod: JsonObject) -> PodLife:
+        address = self.address
+        if self._free_addresses and not pod["spec"].get("hostNetwork", False):
+            address = self._free_addresses.pop(0)
+            _change_address("replace", address)
+        life = self._lives[pod["metadata"]["uid"]] = PodLife(address)
+        return life
 
     def _refresh_pods(self) -> None:
         for pod in self.pods():
@@ -225,8 +243,14 @@ class SimulatedHost:
             return False
         if life is not None and life.process in self.processes:
             self.processes.remove(life.process)
-        self._lives.pop(uid, None)
+        if self._lives.pop(uid, None) is not None:
+            self._give_back(life)
         return True
+
+    def _give_back(self, life: PodLife | None) -> None:
+        if life is not None and life.address != self.address:
+            _change_address("delete", life.address)
+            self._free_addresses.append(life.address)
 
     def _finish(self, pod: JsonObject) -> None:
         meta = pod["metadata"]

@@ -19,6 +19,7 @@ PROBE_PERIOD_SECONDS = 1.0
 class PodLife:
     """What a host remembers of a Pod that it runs."""
 
+    address: str
     process: ManagedProcess | None = None
     written: Containers | None = None
     """What the Pod's status says."""
@@ -32,9 +33,7 @@ class PodLife:
     _probed_at: float = float("-inf")
     _back_off: BackOff = field(default_factory=BackOff)
 
-    def tend(
-        self, pod: JsonObject, address: str, run: Callable[[], ManagedProcess | None], now: float
-    ) -> Containers:
+    def tend(self, pod: JsonObject, run: Callable[[], ManagedProcess | None], now: float) -> Containers:
         """Start what is to be started and return how the containers are at `now` (monotonic seconds).
 
         `run` starts the Pod's process for the first time, and again after it raised.
@@ -52,7 +51,7 @@ class PodLife:
         running = self._begun and (self.process is None or self.process.running)
         return Containers(
             running=running,
-            ready=running and self._is_ready(pod, address, now),
+            ready=running and self._is_ready(pod, now),
             restarts=self._restarts,
             exit_code=self._exit_code,
             failure=self._failure,
@@ -92,8 +91,8 @@ class PodLife:
         self._restarts += 1
         self._started_at = now
 
-    def _is_ready(self, pod: JsonObject, address: str, now: float) -> bool:
+    def _is_ready(self, pod: JsonObject, now: float) -> bool:
         if now - self._probed_at >= PROBE_PERIOD_SECONDS:
             self._probed_at = now
-            self._ready = self.process is None or readiness.passes(pod, address)
+            self._ready = self.process is None or readiness.passes(pod, self.address)
         return self._ready

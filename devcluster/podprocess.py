@@ -36,6 +36,10 @@ class Host(Protocol):
     folder: Path
     files: HostFiles
 
+    def address_of(self, pod: JsonObject) -> str:
+        """The Pod's address."""
+        ...
+
     def start(
         self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
     ) -> ManagedProcess:
@@ -69,7 +73,7 @@ class PodProcesses:
             for mount in container.get("volumeMounts", [])
             if mount["name"] in places
         }
-        variables = environment(container, pod, host.address)
+        variables = environment(container, pod, host.address, host.address_of(pod))
         env = {name: rewritten(value, mounts) for name, value in variables.items()}
         words = [*container["command"], *container.get("args", [])]
         argv = [rewritten(expanded(word, variables), mounts) for word in words]
@@ -157,13 +161,14 @@ def _volumes_of(pod: JsonObject) -> list[JsonObject]:
     return [volume for volume in volumes if not volume["name"].startswith(API_ACCESS)]
 
 
-def environment(container: JsonObject, pod: JsonObject, address: str) -> dict[str, str]:
-    """Return a container's variables; `address` is the Pod's and the host's. Raises ProcessError."""
+def environment(container: JsonObject, pod: JsonObject, host_address: str, address: str) -> dict[str, str]:
+    """Return the variables of a container of the Pod at `address`. Raises ProcessError."""
+    addresses = {"status.hostIP": host_address, "status.podIP": address}
     variables: dict[str, str] = {}
     for entry in container.get("env", []):
         source = entry.get("valueFrom", {})
         if "fieldRef" in source:
-            variables[entry["name"]] = _field(source["fieldRef"]["fieldPath"], pod, address)
+            variables[entry["name"]] = _field(source["fieldRef"]["fieldPath"], pod, addresses)
         elif source:
             raise ProcessError(f"env {entry['name']}: {sorted(source)} cannot be had in process form")
         else:
@@ -185,9 +190,9 @@ def rewritten(text: str, mounts: Mapping[str, str]) -> str:
     return re.sub(rf"(^|[=:,])({paths})(?=/|[:,]|$)", lambda found: found[1] + mounts[found[2]], text)
 
 
-def _field(path: str, pod: JsonObject, address: str) -> str:
-    if path in ("status.podIP", "status.hostIP"):
-        return address
+def _field(path: str, pod: JsonObject, addresses: Mapping[str, str]) -> str:
+    if path in addresses:
+        return addresses[path]
     value: object = pod
     for word in path.split("."):
         if not isinstance(value, dict) or word not in value:

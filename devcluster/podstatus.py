@@ -27,13 +27,13 @@ class Containers:
     """Whether they ended and are not to be started again."""
 
 
-def pod_status(pod: JsonObject, containers: Containers, address: str) -> JsonObject:
-    """Return the status of a Pod on the host at `address`."""
+def pod_status(pod: JsonObject, containers: Containers, host_address: str, address: str) -> JsonObject:
+    """Return the status of a Pod at `address` on the host at `host_address`."""
     now = timestamp()
     ready = "True" if containers.ready else "False"
     return {
         "phase": _phase(containers),
-        "hostIP": address,
+        "hostIP": host_address,
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": pod.get("status", {}).get("startTime", now),

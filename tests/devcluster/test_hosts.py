@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
 import socket
 import sys
@@ -199,6 +200,33 @@ def test_a_pod_with_a_readiness_probe_is_ready_when_it_says_so(
     assert not is_ready(control_plane, namespace, "web")
     (tmp_path / "ready").touch()
     wait_until(lambda: is_ready(control_plane, namespace, "web"), 10, "the probe to pass")
+
+
+@pytest.mark.skipif(not sandbox.inside(), reason="hosts have addresses of their own only in the sandbox")
+def test_pods_outside_the_hosts_network_have_addresses_of_their_own(
+    control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str
+) -> None:
+    def serve_there(host: SimulatedHost, pod: JsonObject) -> ManagedProcess:
+        address = host.address_of(pod)
+        argv = [sys.executable, "-m", "http.server", "--bind", address, str(PORT)]
+        process = host.start(pod["metadata"]["name"], argv)
+        process.wait_for_port(PORT, address)
+        return process
+
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    addresses = [f"10.77.{100 + worker}.{last}" for last in (1, 2)]
+    host = add_host(control_plane, node_name, runner=serve_there, pod_addresses=addresses)
+    for name in ("one", "two"):
+        host.add_pod(pod(name, namespace))
+    in_host = host.add_pod(pod("in-host", namespace, hostNetwork=True))
+    found = [phase_and_address(control_plane, namespace, name)[1] for name in ("one", "two", "in-host")]
+    assert found == [*addresses, host.address]
+    assert in_host["status"]["hostIP"] == host.address
+    assert all(port_answers(PORT, address) for address in found)
+    control_plane.admin.delete("v1", "Pod", "one", namespace)
+    wait_until(lambda: not port_answers(PORT, addresses[0]), 10, "the first address to go")
+    host.take_away()
+    assert not any(port_answers(PORT, address) for address in found)
 
 
 @pytest.mark.skipif(not sandbox.inside(), reason="hosts have mounts of their own only in the sandbox")

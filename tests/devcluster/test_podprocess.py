@@ -72,7 +72,7 @@ def test_variables_are_expanded_and_unknown_ones_stay() -> None:
 def test_a_field_that_a_pod_lacks_is_named() -> None:
     entry = {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "metadata.nothing"}}}
     with pytest.raises(ProcessError, match=r"fieldPath metadata\.nothing is not in the Pod"):
-        environment({"env": [entry]}, {"metadata": {}}, "10.0.0.1")
+        environment({"env": [entry]}, {"metadata": {}}, "10.0.0.1", "10.0.0.2")
 
 
 def test_arguments_get_fields_addresses_and_places(namespace: str, host: SimulatedHost) -> None:
