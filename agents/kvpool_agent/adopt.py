@@ -20,7 +20,9 @@ def adopt(journal: Journal, binder: Binder) -> tuple[UnitView, ...]:
     """
     journal.load()
     for record in list(journal.records.values()):
-        if record.phase is RecordPhase.PREPARING:
+        if record.unit.backend not in binder.backends:
+            journal.set_aside(record.key, f"this agent has no backend {record.unit.backend!r}")
+        elif record.phase is RecordPhase.PREPARING:
             try:
                 binder.roll_back(record)
             except ActionError as error:

@@ -48,6 +48,11 @@ class Binder:
         self._realities: dict[str, tuple[Reality, float]] = {}
 
     @property
+    def backends(self) -> frozenset[str]:
+        """Names of the backends there are."""
+        return frozenset(self._backends)
+
+    @property
     def held_directories(self) -> tuple[Path, ...]:
         """Directories of the units that may have a keeper."""
         return tuple(

@@ -31,12 +31,16 @@ class EpochGate:
             log.warning("highest operator epoch is unreadable", file=str(self._file), error=str(error))
 
     def admits(self, epoch: int, what: str) -> bool:
-        """Accept or refuse a message of `epoch`; a higher one is on the disk first. Raises OSError."""
+        """Accept or refuse a message of `epoch`; a higher one that cannot be kept on disk is refused."""
         if epoch < self.highest:
             self.refused += 1
             log.warning("refused a lower operator epoch", what=what, epoch=epoch, highest=self.highest)
             return False
         if epoch > self.highest:
-            replace_whole(self._file, json.dumps(epoch).encode(), durable=True)
+            try:
+                replace_whole(self._file, json.dumps(epoch).encode(), durable=True)
+            except OSError as error:
+                log.warning("refused an epoch that cannot be kept", file=str(self._file), error=str(error))
+                return False
             self.highest = epoch
         return True

@@ -60,6 +60,11 @@ class Journal:
         sync_folder(self._folder)
         self._records.pop(key, None)
 
+    def set_aside(self, key: str, why: str) -> None:
+        """Move a record that this agent does not understand to the quarantine. Raises OSError."""
+        self._set_aside(self._path(key), why)
+        self._records.pop(key, None)
+
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}.json"
 

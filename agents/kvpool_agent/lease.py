@@ -110,7 +110,7 @@ class LeaseBook:
         return 0.0 if deadline is None else max(0.0, deadline - boottime_seconds())
 
     def welcomed(self, ttl_seconds: float, max_skew_seconds: float, *, strict: bool) -> None:
-        """Take the terms of a new stream. Raises OSError."""
+        """Take the terms of a new stream."""
         self.stream_ended()
         self._keep(ttl_seconds=ttl_seconds, max_skew_seconds=max_skew_seconds, strict=strict)
 
@@ -120,7 +120,7 @@ class LeaseBook:
         self._lease = self._lease.stream_ended()
 
     def rostered(self, revision: int, members: Iterable[Member]) -> None:
-        """Take a new guard group. Raises OSError."""
+        """Take a new guard group."""
         self._keep(roster_revision=revision, members=tuple(members))
 
     def renew_sent(self, seq: int) -> None:
@@ -128,7 +128,7 @@ class LeaseBook:
         self._lease = self._lease.renew_sent(seq, boottime_seconds())
 
     def granted(self, seq: int, ttl_seconds: float) -> None:
-        """Extend the lease. Raises OSError."""
+        """Extend the lease."""
         self._lease = self._lease.granted(seq, ttl_seconds)
         self._renewing = self._lease.held(boottime_seconds())
         self._keep(ttl_seconds=ttl_seconds, deadline_seconds=self._lease.deadline_seconds)
@@ -179,9 +179,13 @@ class LeaseBook:
 
     def _keep(self, **changes: object) -> None:
         state = dataclasses.replace(self._state, boot_id=self._boot_id, **changes)  # type: ignore[arg-type] # names and types are those of the callers above
-        if state != self._state:
+        if state == self._state:
+            return
+        self._state = state
+        try:
             replace_whole(self._file, _STATE.dump_json(state), durable=False)
-            self._state = state
+        except OSError as error:  # the lease holds all the same; only a restarted agent would not know of it
+            log.warning("lease cannot be kept on disk", file=str(self._file), error=str(error))
 
 
 def boottime_seconds() -> float:

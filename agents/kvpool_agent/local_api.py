@@ -42,7 +42,7 @@ class Connection:
 class LocalApi(local_pb2_grpc.LocalServiceServicer):
     """Serves the local API and keeps the seat book on disk; all in one event loop.
 
-    `changed` is called after every change that the operator should hear of.
+    `changed` is called after every change of engines or seats.
     """
 
     def __init__(self, book: SeatBook, door: FrontDoor, seats_file: Path) -> None:
@@ -100,6 +100,7 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
             process=identify(caller.pid),
         )
         self.book.register(engine, register.slot, register.epoch)
+        self.changed()
         log.info(
             "engine registered", pod=engine.pod_name, pid=caller.pid, slot=register.slot, epoch=register.epoch
         )
@@ -112,19 +113,29 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
             listening.cancel()
             self._connections.pop(connection.number, None)
             self.book.left(connection.number)
+            self.changed()
             log.info("engine left", pod=engine.pod_name)
             self.settle()
 
     def settle(self) -> None:
-        """Save what follows from the last change, then tell the engines. Raises OSError."""
+        """Save what follows from the last change, then tell the engines.
+
+        What cannot be saved is not told: it would be forgotten by the next agent. It is tried again soon.
+        """
         commands = self.book.settle()
-        self._save()
+        try:
+            self._save()
+        except OSError as error:
+            log.warning(
+                "seats cannot be saved, nothing is told", file=str(self._seats_file), error=str(error)
+            )
+            self.book.unsent(commands)
+            return
         for command in commands:
             log.info(
                 "engine told", verb=command.verb, slot=command.slot, epoch=command.epoch, why=command.reason
             )
             self._send(command.connection, _response(command))
-        self.changed()
 
     def extend_leases(self, ttl_ms: int) -> None:
         """Tell every engine how long the node's lease still runs."""
@@ -132,12 +143,11 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
             self._send(number, local_pb2.AttachResponse(lease=local_pb2.Lease(ttl_ms=ttl_ms)))
 
     def watch_processes(self) -> None:
-        """Free the seats of engines whose process is proven to have ended. Raises OSError."""
-        gone = [key for key, process in self.book.watched().items() if is_gone(process)]
-        for key in gone:
-            self.book.process_gone(key)
-        if gone:
-            self.settle()
+        """Free the seats of engines whose process is proven to have ended, and try again what failed."""
+        for key, process in self.book.watched().items():
+            if is_gone(process):
+                self.book.process_gone(key)
+        self.settle()
 
     def figures(self, connection: int) -> tuple[int, int]:
         """Return (requests running, HBM bytes of KV cache) of an engine, as it last said."""
@@ -220,6 +230,7 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
         if content != self._saved:
             replace_whole(self._seats_file, content, durable=True)
             self._saved = content
+            self.changed()
 
 
 def _response(command: Command) -> local_pb2.AttachResponse:

@@ -195,6 +195,10 @@ class SeatBook:
                 commands.append(stop)
         return tuple(commands)
 
+    def unsent(self, commands: Iterable[Command]) -> None:
+        """Take back what `settle` returned but could not be told: it comes again."""
+        self._sent.difference_update(map(_sent_key, commands))
+
     def _moved(self, record: SeatRecord) -> SeatRecord:
         planned = self._is_planned(record)
         if record.state is SeatState.ATTACHED and not (planned and self.stand.serves):

@@ -76,7 +76,7 @@ class Membership:
 
     async def drain_state(self) -> tuple[bool, bool]:
         """Return (still running, everything moved); a master that does not answer counts as running."""
-        if self._admin is None:
+        if self._admin is None or not self._job:  # no drain was begun: there is none to wait for
             return False, False
         try:
             state = await asyncio.to_thread(self._admin.drain_state, self._job)

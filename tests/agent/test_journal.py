@@ -131,3 +131,13 @@ def test_a_write_that_was_never_finished_counts_as_none(journal: Journal, tmp_pa
     journal.load()
     assert dict(journal.records) == {record().key: record()}
     assert journal.unreadable == ()
+
+
+def test_a_record_of_a_backend_that_this_agent_does_not_have_is_set_aside(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "tmpfs")
+    machine.live(Release.NONE)
+    (path,) = machine.places.journal.iterdir()
+    path.write_text(path.read_text().replace('"backend":"tmpfs"', '"backend":"hugetlb"'))
+    machine.start()
+    assert [kept.name.startswith(path.name) for kept in machine.places.quarantine.iterdir()] == [True]
+    assert machine.data() == MARK

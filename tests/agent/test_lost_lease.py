@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from devcluster.process import ManagedProcess
 from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from tests.agent.conftest import MakeNode
 from tests.agent.node import TestNode
-from tests.agent.scripted_operator import ScriptedOperator
+from tests.agent.scripted_operator import Authority, ScriptedOperator
 from tests.harness.waiting import wait_until
 
 TTL_SECONDS = 3.0
@@ -86,6 +87,29 @@ def test_an_outage_of_the_operator_stops_nothing(
     operator.script.grants = True
     wait_until(lambda: not any(serving_on(node) for node in group), 15, "the leases to be back")
     assert "stopped" not in engine.text()
+
+
+def test_operators_that_are_gone_for_longer_than_a_lease_stop_nothing(
+    group: list[TestNode], operator: ScriptedOperator, engine: ManagedProcess, authority: Authority
+) -> None:
+    start_serving(group, operator, engine)
+    operator.kill_servers()
+    wait_until(lambda: all(serving_on(node) for node in group), 15, "all nodes to serve on")
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > TTL_SECONDS, 10, "another lease's time")
+    successor = ScriptedOperator(authority)
+    successor.script = dataclasses.replace(operator.script, epoch=8)
+    assert successor.script.plan is not None
+    successor.script.plan.operator_epoch = 8
+    successor.start(agent_port=operator.agent_port)
+    try:
+        wait_until(lambda: len(successor.heard.renews_of) == 3, 15, "all nodes at the new leader")
+        wait_until(lambda: not any(serving_on(node) for node in group), 15, "the leases to be back")
+        assert "stopped" not in engine.text()
+    finally:
+        for node in group:
+            node.agent.kill()
+        successor.stop()
 
 
 def test_a_node_that_alone_lost_its_lease_stops_its_engine_and_serves_again_with_a_new_lease(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 
+from kvpool_agent import actions
+from kvpool_agent.backends.file import FileBackend
+from kvpool_agent.units import UnitPlan
 from tests.agent.node import MIB, TestNode
 from tests.agent.scripted_operator import ScriptedOperator
 from tests.harness.waiting import wait_until
-
-
-def bind(node: TestNode, operator: ScriptedOperator, tier: str = "dram", **changes: object) -> object:
-    unit = node.unit(tier, **changes)
-    operator.plan(revision=1, units=[unit])
-    node.start_agent()
-    node.keeper_of(unit)
-    operator.wait_for_unit(unit.name, "Bound")
-    return unit
 
 
 @pytest.mark.memory
@@ -148,3 +145,44 @@ def test_a_new_generation_drains_the_old_one_before_it_is_made(
         lambda r: [(u.generation, u.phase) for u in r.units] == [(2, "Bound")],
     )
     assert report.units[0].resident_bytes == 4 * MIB
+
+
+@pytest.mark.memory
+def test_a_full_disk_under_the_agent_s_state_costs_no_lease_and_is_tried_again(
+    may_mount: None, node: TestNode, operator: ScriptedOperator
+) -> None:
+    state = node.places.root
+    state.mkdir()
+    actions.mount_tmpfs(state, "kvpool-test", f"size={MIB}")
+    node.start_agent()
+    node.wait_until_connected()
+    filler = state / "filler"
+    with pytest.raises(OSError, match="No space left"):
+        filler.write_bytes(bytes(2 * MIB))
+    unit = node.unit("ssd")
+    operator.plan(revision=1, units=[unit])
+    failed = operator.wait_for_unit(unit.name, "Failed")
+    assert "No space left" in failed.message
+    renews = len(operator.heard.renews)
+    wait_until(lambda: len(operator.heard.renews) > renews + 1, 10, "the lease to go on")
+    assert node.agent.running
+    filler.unlink()
+    node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound", deadline_seconds=25)
+
+
+def test_a_file_that_another_unit_holds_is_refused_under_any_name(tmp_path: Path) -> None:
+    backend = FileBackend([tmp_path], tmp_path / "units")
+    held = UnitPlan("inference.chat.ssd", 1, MIB, "file", path=str(tmp_path))
+    draft = backend.draft(held, tmp_path / "units", "")
+    file = Path(draft.file)
+    file.parent.mkdir()
+    file.write_bytes(b"x")
+    found = file.stat()
+    bound = dataclasses.replace(draft, device_inode=f"{found.st_dev}:{found.st_ino}")
+    wanted = UnitPlan("inference.other.ssd", 1, MIB, "file", path=str(tmp_path))
+    link = Path(backend.draft(wanted, tmp_path / "units", "").file)
+    link.parent.mkdir()
+    link.hardlink_to(file)
+    refusal = backend.refuse(wanted, [bound])
+    assert refusal == f"{link} is bound by unit inference.chat.ssd generation 1"
