@@ -72,6 +72,7 @@ class Site:
         network: int,
         *,
         hosts: int = 2,
+        infra: int = 1,
         mode: str = "Enforce",
         store: bool = True,
         **values: str,
@@ -88,8 +89,9 @@ class Site:
                 gate.check(host, pod)
                 return runner(host, pod)
 
-            for index, name in enumerate(["infra-0", *(f"node-{n}" for n in range(1, hosts + 1))]):
-                labelled = {"kvpool.dev/class": "infra"} if index == 0 else {"pool": "gpu"}
+            names = [f"infra-{n}" for n in range(infra)] + [f"node-{n}" for n in range(1, hosts + 1)]
+            for index, name in enumerate(names):
+                labelled = {"kvpool.dev/class": "infra"} if index < infra else {"pool": "gpu"}
                 host = SimulatedHost(
                     plane,
                     name,
@@ -167,13 +169,29 @@ class Site:
     @property
     def nodes(self) -> list[str]:
         """The nodes with agents."""
-        return [name for name in self.hosts if name != "infra-0"]
+        return [name for name in self.hosts if name.startswith("node-")]
 
     @property
     def mooncake(self) -> MooncakeMaster:
         """The master, which has to be there."""
         assert self.master is not None
         return self.master
+
+    def operator_hosts(self) -> list[str]:
+        """Where operators run."""
+
+        def running() -> list[str]:
+            selector = "app.kubernetes.io/component=operator"
+            pods = self.admin.list("v1", "Pod", self.installed.namespace, label_selector=selector)
+            found = []
+            for pod in pods:
+                host = self.hosts.get(pod["spec"].get("nodeName", ""))
+                process = host.process_of(pod) if host is not None else None
+                if host is not None and process is not None and process.running:
+                    found.append(host.name)
+            return found
+
+        return wait_until(running, 20, "a running operator")
 
     @property
     def operator_user(self) -> str:
@@ -326,7 +344,7 @@ class Site:
 
     def metric(self, component: str, name: str, node: str | None = None) -> dict[str, float]:
         """Series of one metric, `{labels}` to value, of the operator or of a node's agent."""
-        host = self.hosts[node or "infra-0"]
+        host = self.hosts[node or self.operator_hosts()[-1]]
         url = f"http://{host.address}:{METRICS_PORTS[component]}/metrics"
         with urllib.request.urlopen(url, timeout=HTTP_SECONDS) as answer:
             text = answer.read().decode()
