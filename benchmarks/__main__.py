@@ -1,0 +1,36 @@
+"""``python -m benchmarks``: measure, and print; nothing is judged by time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import measures
+
+
+def main() -> None:
+    """Print every measurement as soon as its part is done."""
+    console = Console()
+    console.print("Times of one run on this machine, shortest of several. Compare the ratios, not the times.")
+    show(console, "Facts", measures.events())
+    show(console, "Planning", measures.planning())
+    show(console, "Writing", asyncio.run(measures.applies()))
+
+
+def show(console: Console, title: str, rows: Iterable[measures.Row]) -> None:
+    """Print one part."""
+    table = Table(title=title, title_justify="left", box=None)
+    table.add_column("what")
+    table.add_column("ms", justify="right")
+    table.add_column("compared")
+    for row in rows:
+        table.add_row(row.what, f"{1000 * row.seconds:,.2f}" if row.seconds else "-", row.compared)
+    console.print()
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
