@@ -54,7 +54,8 @@ class Steps:
         plan = failover_plan(snapshot, clock.now())
         self._publish(snapshot, plan)
         self.marks.add(plan.marks)
-        self.marks.keep_only(key for key, remap in snapshot.remaps.items() if not remap.status.phase.is_final)
+        running = {key for key, remap in snapshot.remaps.items() if not remap.status.phase.is_final}
+        self.marks.keep_only(running | {mark.remap for mark in plan.marks})
         wrote = await self._carry_out(plan)
         self.figures.failover(snapshot, plan)
         if wrote or plan.marks:

@@ -227,6 +227,8 @@ def _after_bind(
         _end(draft, remap, RemapPhase.FAILED, Reason("LostBeforeServing", need.cause))
         return
     engine = attached(draft.snapshot, slot, draft.pods, draft.now)
+    if remap.spec.kind is not RemapKind.INITIAL and group is not None:
+        _mark_late_cordon(draft, remap, slot, group)
     if engine is None:
         _wait(draft, remap, slot, ENGINE_SECONDS, "EngineNotReady", "an engine to attach to the new seat")
         return
@@ -243,7 +245,7 @@ def _after_bind(
 
 
 def _bound_by_us_at(draft: Draft, slot: EngineSlot) -> float | None:
-    """When this leader decided the bind; None when an earlier one did: all acknowledgements are newer then."""
+    """When this leader decided the bind; None when an earlier one did: all acknowledgements are newer."""
     fenced = slot.spec.fenced_by
     if fenced is None or slot.spec.operator_epoch != draft.snapshot.leadership.operator_epoch:
         return None
@@ -257,6 +259,16 @@ def _mark_bound(draft: Draft, remap: ObjectKey, slot: EngineSlot) -> None:
         draft.mark(remap, StageName.FENCE, at)
         draft.mark(remap, StageName.BIND, at)
     draft.mark(remap, StageName.BIND)
+
+
+def _mark_late_cordon(draft: Draft, remap: Remap, slot: EngineSlot, group: PDGroup) -> None:
+    """An urgent move does not wait for its outputs: they may let go of the old place after the bind.
+
+    A weight written after the bind is one of the new place, so an output that carries it has let go too.
+    """
+    since = _bound_by_us_at(draft, slot) or 0.0
+    if is_cordoned(draft.snapshot, group, slot) or acknowledged_weight(draft.snapshot, group, slot, since):
+        draft.mark(key_of(remap), StageName.CORDON)
 
 
 # -- endings and waits

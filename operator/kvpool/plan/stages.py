@@ -30,7 +30,7 @@ def stages_of(remap: Remap, marks: Mapping[StageName, float], now: Instant) -> t
     """Return the stages that are over, in their order.
 
     What an earlier leader wrote is kept; a stage ends when it was first seen to be over, and begins when the
-    one before it did.
+    latest one before it did. Stages may overlap: an urgent move goes on while its outputs follow.
     """
     known = {stage.name: stage for stage in remap.status.stages}
     first = parse_moment(remap.spec.first_evidence_at)
@@ -41,7 +41,8 @@ def stages_of(remap: Remap, marks: Mapping[StageName, float], now: Instant) -> t
         elif name in marks:
             ended = now.wall_at(marks[name])
             seconds = max(0.0, (ended - first).total_seconds())
-            started = found[-1].ended_at if found else remap.spec.first_evidence_at
+            over = [end for stage in found if (end := parse_moment(stage.ended_at)) <= ended]
+            started = moment_text(max(over)) if over else remap.spec.first_evidence_at
             found.append(
                 Stage(name=name, started_at=started, ended_at=moment_text(ended), seconds=f"{seconds:.2f}s")
             )
