@@ -14,7 +14,7 @@ from benchmarks import measures
 def main() -> None:
     """Print every measurement as soon as its part is done."""
     console = Console()
-    console.print("CPU times of one run on this machine, shortest of several. Compare the ratios.")
+    console.print("Times of one run on this machine (CPU time, but for writing). Compare the ratios.")
     show(console, "Facts", measures.events())
     show(console, "Planning", measures.planning())
     show(console, "Writing", asyncio.run(measures.applies()))
