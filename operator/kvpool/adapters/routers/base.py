@@ -68,12 +68,11 @@ class RouterOutput(Protocol):
         ...
 
 
-def owners_of(revision: Revision) -> list[dict[str, Any]]:
-    """The ownerReferences of an output's objects: they go with their group, unless it says FreezeLast."""
-    if revision.frozen_on_delete:
-        return []
-    return [
-        {
+def metadata_of(revision: Revision, name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """The metadata of one of an output's objects: it goes with its group, unless that says FreezeLast."""
+    metadata: dict[str, Any] = {"name": name, "namespace": revision.group.namespace, "labels": dict(labels)}
+    if not revision.frozen_on_delete:
+        owner = {
             "apiVersion": "kvpool.dev/v1alpha1",
             "kind": "PDGroup",
             "name": revision.group.name,
@@ -81,4 +80,5 @@ def owners_of(revision: Revision) -> list[dict[str, Any]]:
             "controller": True,
             "blockOwnerDeletion": False,
         }
-    ]
+        metadata["ownerReferences"] = [owner]
+    return metadata

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, owners_of
+from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, metadata_of
 from kvpool.api import labels
 
 SLICE_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -45,17 +45,13 @@ def slice_manifest(
     revision: Revision, name: str, service_name: str, endpoints: list[dict[str, Any]], port: int
 ) -> dict[str, Any]:
     """An EndpointSlice of kvpool's own."""
+    marks = {
+        SLICE_MANAGED_BY: labels.MANAGER,
+        SERVICE_NAME: service_name,
+        labels.PDGROUP: revision.group.name,
+    }
     return {
-        "metadata": {
-            "name": name,
-            "namespace": revision.group.namespace,
-            "labels": {
-                SLICE_MANAGED_BY: labels.MANAGER,
-                SERVICE_NAME: service_name,
-                labels.PDGROUP: revision.group.name,
-            },
-            "ownerReferences": owners_of(revision),
-        },
+        "metadata": metadata_of(revision, name, marks),
         "addressType": "IPv4",
         "endpoints": endpoints,
         "ports": [{"name": "http", "port": port, "protocol": "TCP"}],

@@ -11,7 +11,7 @@ Source: Gateway API v1, HTTPRoute: `backendRefs[].weight` 0..1000000; at most 16
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, owners_of
+from kvpool.adapters.routers.base import Desired, Reading, Rendered, Revision, metadata_of
 from kvpool.adapters.routers.endpointslice import endpoint, slice_manifest
 from kvpool.api import labels
 from kvpool.api.pdgroup import HTTPRouteOutput as HTTPRouteTarget
@@ -121,12 +121,7 @@ def _port(address: str) -> int:
 
 def _service(revision: Revision, name: str) -> dict[str, Any]:
     return {
-        "metadata": {
-            "name": name,
-            "namespace": revision.group.namespace,
-            "labels": {labels.MANAGED_BY: labels.MANAGER, labels.PDGROUP: revision.group.name},
-            "ownerReferences": owners_of(revision),
-        },
+        "metadata": metadata_of(revision, name, _labels(revision)),
         "spec": {"ports": [{"name": "http", "port": revision.port, "protocol": "TCP"}]},
     }
 
@@ -162,16 +157,13 @@ def _route(revision: Revision, backends: Sequence[Mapping[str, Any]]) -> dict[st
     }
     if target.hostnames:
         spec["hostnames"] = list(target.hostnames)
-    return {
-        "metadata": {
-            "name": route_name(revision),
-            "namespace": revision.group.namespace,
-            "labels": {labels.MANAGED_BY: labels.MANAGER, labels.PDGROUP: revision.group.name},
-            "annotations": {labels.ROUTE_REVISION: str(revision.number)},
-            "ownerReferences": owners_of(revision),
-        },
-        "spec": spec,
-    }
+    metadata = metadata_of(revision, route_name(revision), _labels(revision))
+    metadata["annotations"] = {labels.ROUTE_REVISION: str(revision.number)}
+    return {"metadata": metadata, "spec": spec}
+
+
+def _labels(revision: Revision) -> dict[str, str]:
+    return {labels.MANAGED_BY: labels.MANAGER, labels.PDGROUP: revision.group.name}
 
 
 def _refusal(route: Mapping[str, Any]) -> str:
