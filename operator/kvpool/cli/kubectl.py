@@ -6,6 +6,7 @@ from importlib.metadata import version
 import click
 
 from kvpool.cli.faults import CliError, ExitCode
+from kvpool.cli.verbs.adopt import adopt
 from kvpool.cli.verbs.drain import drain, undrain
 from kvpool.cli.verbs.explain import explain
 from kvpool.cli.verbs.pause import pause, resume
@@ -25,7 +26,7 @@ def kvpool() -> None:
     """KV-cache memory of AI supernodes: where it is, why, and what to do."""
 
 
-for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume, report):
+for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume, report, adopt):
     kvpool.add_command(verb)
 
 
