@@ -29,7 +29,7 @@ def open_move(draft: Draft, slot: EngineSlot, group: PDGroup, spec: RoleSpec, ne
     """Decide to open the move that the slot needs, or say what holds it."""
     key = key_of(slot)
     supernode = _supernode(draft, slot, group, need)
-    hold = _hold(draft, slot, group, spec, supernode, need)
+    hold = _hold(draft, slot, group, supernode, need)
     if hold is not None:
         draft.block(key, hold)
         return
@@ -56,7 +56,6 @@ def _hold(
     draft: Draft,
     slot: EngineSlot,
     group: PDGroup,
-    spec: RoleSpec,
     supernode: Supernode | None,
     need: Need,
 ) -> Reason | None:

@@ -1,4 +1,4 @@
-"""What must hold after every single event of the model world; numbers as in the safety list of the project."""
+"""What must hold after every single event of the model world."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Invariants:
 
 
 def settled(world: World) -> None:
-    """The end of every run without standing faults: all slots bound, served, at full weight, and nothing left over."""
+    """The end of every run without standing faults: all slots served at full weight, nothing left over."""
     assert not world.open_remaps(), [
         (remap.metadata.name, remap.status.phase, world.operator.last.explanations)
         for remap in world.open_remaps()

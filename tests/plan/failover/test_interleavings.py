@@ -11,10 +11,11 @@ import pytest
 from kvpool.api.supernode import EvidenceClass
 from kvpool.model import decisions as d
 from kvpool.plan.moves import devices_of
-from tests.builders.failover import Operator, World, two_racks
+from tests.builders.failover import World, two_racks
+from tests.builders.failover_operator import Operator
 from tests.plan.failover.invariants import Invariants, settled
 
-DEPTH = 10
+DEPTH = 11
 MOST_DEATHS = 2
 WRITES = ("OpenRemap", "ClaimDevices", "BindSlot", "WriteSlotStatus", "WriteRemapStatus", "ReleaseClaims")
 

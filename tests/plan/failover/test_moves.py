@@ -7,6 +7,7 @@ from kvpool.api.common import Mode
 from kvpool.api.engineslot import FenceProof
 from kvpool.api.remap import RemapKind, RemapPhase, StageName
 from kvpool.api.supernode import EvidenceClass, FenceLevel
+from kvpool.model.decisions import Announce
 from kvpool.model.ids import ObjectKey
 from tests.builders.failover import NAMESPACE, World, two_racks
 from tests.plan.failover.invariants import Invariants, settled
@@ -27,7 +28,8 @@ def test_an_engine_that_runs_keeps_its_place_when_its_slot_is_first_bound() -> N
     world = serving_world()
     assert world.place() == "node-1/acc-0"
     fence = world.slot().spec.fenced_by
-    assert fence is not None and fence.proof is FenceProof.NEVER_HELD
+    assert fence is not None
+    assert fence.proof is FenceProof.NEVER_HELD
     (remap,) = world.succeeded()
     assert (remap.metadata.name, remap.spec.kind) == (f"{SLOT}-0-1", RemapKind.INITIAL)
     settled(world)
@@ -50,7 +52,7 @@ def test_a_fatal_code_moves_the_slot_to_the_standby_of_the_same_rack() -> None:
 def test_a_move_costs_five_writes_and_one_event_and_one_batched_release() -> None:
     world = serving_world()
     world.api.writes.clear()
-    events = []
+    events: list[Announce] = []
     broken(world)
     for _ in range(12):
         world.tick(0.25)
@@ -99,7 +101,8 @@ def test_a_dead_host_is_left_after_its_lease_on_the_word_of_its_peers() -> None:
     world.run(4)
     assert world.place() == "node-2/acc-0"
     fence = world.slot().spec.fenced_by
-    assert fence is not None and fence.proof is FenceProof.GUARD_EXPIRY
+    assert fence is not None
+    assert fence.proof is FenceProof.GUARD_EXPIRY
 
 
 def test_the_death_of_an_agent_alone_moves_nothing() -> None:
@@ -108,6 +111,8 @@ def test_the_death_of_an_agent_alone_moves_nothing() -> None:
     world.hosts["node-1"].agent_up = False
     world.run(300, step=2.0)
     assert (world.place(), world.slot().spec.epoch) == ("node-1/acc-0", epoch)
+    assert len(world.api.remaps) == 1, "the first bind"
+    assert world.router[SLOT] == 100
 
 
 def test_a_slot_is_not_bound_elsewhere_while_its_old_engine_may_still_serve() -> None:
@@ -314,7 +319,7 @@ def test_a_new_leader_goes_on_with_an_open_move_under_its_recorded_epoch() -> No
 
 
 def test_a_new_leader_does_not_cancel_a_move_because_it_has_not_heard_yet() -> None:
-    world = serving_world().kill_host("node-1").run(11.5)
+    world = serving_world().kill_host("node-1").run(10)
     while not world.open_remaps():
         world.run(0.5)
     world.lead()
@@ -345,7 +350,7 @@ def test_a_late_claim_of_a_dead_leader_is_refused() -> None:
     old.refresh()
     old.hear()
     old.think()
-    assert [type(action).__name__ for action in old.todo][0] == "ClaimDevices"
+    assert type(old.todo[0]).__name__ == "ClaimDevices"
     world.lead()
     world.cancel(world.open_remaps()[0])
     world.heal("node-1", "acc-0").round()
@@ -375,6 +380,7 @@ def test_a_paused_cluster_opens_no_move_and_says_so() -> None:
     world.paused = True
     broken(world).run(5)
     assert world.place() == "node-1/acc-0"
+    assert not world.open_remaps()
     assert world.reason().code == "Paused"
     world.paused = False
     world.run(4)

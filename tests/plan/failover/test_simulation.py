@@ -1,4 +1,4 @@
-"""Random histories of the model world: faults, delays, crashes between any two writes, and a second leader."""
+"""Random histories of the model world: faults, delays, crashes between any two writes, late writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kvpool.api.supernode import EvidenceClass
-from tests.builders.failover import Operator, World
+from tests.builders.failover import World
+from tests.builders.failover_operator import Operator
 from tests.plan.failover.invariants import Invariants, is_settled, settled
 
 HOSTS = ("node-1", "node-2", "node-3", "node-4", "node-5")

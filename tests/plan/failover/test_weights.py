@@ -1,0 +1,132 @@
+"""What routers are asked to give each slot."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kvpool.api.common import Role
+from kvpool.api.supernode import EvidenceClass
+from kvpool.model.decisions import SlotWeight
+from kvpool.plan.weights import weights
+from tests.builders.failover import GROUP, World, two_racks
+
+SLOT = "chat-decode-0"
+
+
+def serving_world() -> World:
+    return two_racks().start().run(80, step=1.0)
+
+
+def weight(world: World) -> tuple[int, str]:
+    found = member(world)
+    return found.weight, found.reason.code
+
+
+def member(world: World) -> SlotWeight:
+    operator = world.operator
+    operator.refresh()
+    operator.hear()
+    snapshot = operator.snapshot()
+    (found,) = weights(snapshot, snapshot.groups[GROUP], Role.DECODE, world.now).members
+    return found
+
+
+def test_a_slot_that_served_for_long_has_the_full_weight() -> None:
+    assert weight(serving_world()) == (100, "Serving")
+
+
+def test_a_fatal_code_takes_the_weight_away_in_the_very_next_plan() -> None:
+    world = serving_world().report("node-1", "acc-0", EvidenceClass.FATAL)
+    assert weight(world) == (0, "FatalEvidence")
+
+
+def test_a_dead_host_takes_the_weight_away() -> None:
+    world = serving_world().kill_host("node-1").run(10, step=1.0)
+    assert weight(world) == (100, "Serving")
+    world.tick(1.0)
+    assert weight(world) == (0, "HostDead")
+
+
+def test_what_is_not_confirmed_changes_no_weight() -> None:
+    world = serving_world()
+    world.report("node-1", "acc-0", EvidenceClass.SOFT, code="63", count=3)
+    assert weight(world) == (100, "Serving")
+    world.heal("node-1", "acc-0")
+    world.hosts["node-1"].agent_up = False
+    world.run(60, step=1.0)
+    assert weight(world) == (100, "Serving")
+
+
+def test_a_restarted_agent_changes_no_weight_while_its_engine_dials_again() -> None:
+    world = serving_world()
+    host = world.hosts["node-1"]
+    host.stop_engines()
+    host.hello_at = world.now_seconds
+    assert weight(world) == (100, "Serving")
+    world.tick(6.0)
+    assert weight(world) == (0, "NotAttached")
+
+
+def test_an_engine_under_an_older_epoch_gets_nothing() -> None:
+    world = serving_world()
+    host = world.hosts["node-1"]
+    (engine,) = host.engines
+    assert engine.seat is not None
+    older = (engine.seat[0], engine.seat[1] - 1)
+    host.seats = {older: host.seats[engine.seat]}
+    engine.seat = older
+    world.tick(20.0)
+    assert weight(world)[0] == 0
+
+
+def test_a_slot_that_is_being_moved_gets_nothing_though_its_device_works() -> None:
+    world = serving_world().set_maintenance(["node-1"])
+    world.tick(0.5)
+    world.round()
+    assert world.open_remaps()
+    assert weight(world) == (0, "Moving")
+
+
+def test_a_slot_rises_step_by_step_after_it_first_served() -> None:
+    world = serving_world().report("node-1", "acc-0", EvidenceClass.FATAL)
+    steps: dict[int, float] = {}
+    for _ in range(60):
+        world.tick(1.0)
+        world.round()
+        steps.setdefault(world.router[SLOT], world.now_seconds)
+    assert list(steps) == [0, 10, 25, 50, 100]
+    moments = list(steps.values())
+    assert [later - earlier for earlier, later in pairwise(moments[2:])] == [15, 15]
+
+
+def test_the_plan_names_the_moment_of_the_next_step() -> None:
+    world = two_racks().start().run(3)
+    world.operator.hear()
+    plan = world.operator.think()
+    assert plan.requeue_at is not None
+    assert plan.requeue_at <= world.now_seconds + 15
+
+
+def test_fail_close_writes_nothing_but_zeros_when_no_slot_may_serve() -> None:
+    world = serving_world().report("node-1", "acc-0", EvidenceClass.FATAL)
+    assert weight(world) == (0, "FatalEvidence")
+
+
+def test_fail_open_keeps_the_last_weights_when_no_slot_may_serve() -> None:
+    world = two_racks().with_group(routing={"failureMode": "FailOpen"}).start().run(80, step=1.0)
+    world.report("node-1", "acc-0", EvidenceClass.FATAL)
+    assert weight(world) == (100, "FailOpen")
+    assert member(world).endpoint
+
+
+def test_a_pause_freezes_the_weights() -> None:
+    world = serving_world()
+    world.paused = True
+    world.report("node-1", "acc-0", EvidenceClass.FATAL)
+    world.tick(0.5)
+    assert world.round().weights == ()
+
+
+def test_a_slot_nobody_asks_for_any_more_gets_nothing() -> None:
+    world = serving_world().set_instances(0)
+    assert weight(world) == (0, "Unwanted")
