@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from kvpool.wire.v1alpha1 import agent_pb2, agent_pb2_grpc
 from kvpool_agent.timing import (
+    ENROL_AGAIN_SECONDS,
     ENROL_RETRY_FIRST_SECONDS,
     ENROL_RETRY_MOST_SECONDS,
     ENROL_SECONDS,
@@ -97,8 +99,9 @@ class Enrolment:
         )
 
     def distrust(self) -> None:
-        """Ask for a new certificate next time: no operator takes this one."""
-        self._identity = None
+        """Ask for a new certificate next time: perhaps no operator takes this one. Until then it is used."""
+        if self._identity is not None:
+            self._identity = dataclasses.replace(self._identity, renew_at=datetime.now(UTC))
 
     async def identity(self) -> Identity:
         """Return a certificate that need not be renewed yet; waits and retries as long as it takes."""
@@ -137,7 +140,8 @@ class Enrolment:
         async with channel:
             stub = agent_pb2_grpc.EnrolmentServiceStub(channel)
             try:
-                response = await stub.Enroll(request, timeout=ENROL_SECONDS)
+                wait = ENROL_SECONDS if self._identity is None else ENROL_AGAIN_SECONDS
+                response = await stub.Enroll(request, timeout=wait)
             except grpc.aio.AioRpcError as error:
                 raise EnrolmentError(
                     f"{options.address} answered {error.code().name}: {error.details()}"

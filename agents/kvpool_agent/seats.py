@@ -158,6 +158,9 @@ class SeatBook:
         self._strays.discard((connection, slot, epoch))
         if record and engine and record.told and _is_same(engine, record.pod_uid, record.process):
             self.records[record.key] = self._ended(record, "the engine confirmed that it stopped")
+            if not any(other.told and other.pod_uid == engine.pod_uid for other in self.records.values()):
+                # It waits for a seat now, whatever it was when it registered.
+                self.engines[connection] = dataclasses.replace(engine, standby=True)
         self._sent = {sent for sent in self._sent if sent[0] != connection or sent[2:] != (slot, epoch)}
 
     def left(self, connection: int) -> None:

@@ -24,6 +24,8 @@ RESOLVE_SECONDS = 3.0
 LEAVING_MS = 30_000
 
 ENROL_SECONDS = 10.0
+ENROL_AGAIN_SECONDS = 2.0
+"""With a certificate at hand, dialling does not wait longer than this for a new one."""
 ENROL_RETRY_FIRST_SECONDS = 0.5
 ENROL_RETRY_MOST_SECONDS = 30.0
 ENROL_AGAIN_AFTER_FAILED_DIALS = 4

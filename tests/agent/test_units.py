@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
 from kvpool_agent import actions
 from kvpool_agent.backends.file import FileBackend
-from kvpool_agent.units import UnitPlan
+from kvpool_agent.backends.tmpfs import Ability, TmpfsBackend
+from kvpool_agent.units import KeeperView, UnitPlan
+from kvpool_keeper.contract import KeeperPhase, KeeperStatus
+from kvpool_keeper.segment import allocate
 from tests.agent.node import MIB, TestNode
 from tests.agent.scripted_operator import ScriptedOperator
 from tests.harness.waiting import wait_until
@@ -29,6 +33,37 @@ def test_a_planned_unit_is_mounted_allocated_and_reported_bound_with_its_placeme
     assert bound.placement_verified
     assert mounting_node.mounts() == (f"kvpool-{unit.name}-g1",)
     operator.wait_for_report("the revision applied", lambda report: report.applied_revision == 5)
+
+
+@pytest.mark.memory
+def test_placement_is_read_from_a_keeper_whose_pid_is_of_another_namespace(
+    may_mount: None, tmp_path: Path
+) -> None:
+    file = tmp_path / "segment"
+    actions.mount_tmpfs(tmp_path, "kvpool-test", f"size={2 * MIB},mpol=bind:0")
+    try:
+        segment = allocate(file, MIB, adopt=False, prefault=True, progress=lambda _: None)
+        found = file.stat()
+        backend = TmpfsBackend(
+            Ability(mount=True, mpol=True),
+            owner=(os.getuid(), os.getgid()),
+            sysroot=Path("/sys"),
+            units=tmp_path,
+            shared_memory=tmp_path,
+        )
+        unit = UnitPlan("inference.chat.dram.n0", 1, MIB, "tmpfs", numa_node=0)
+        record = dataclasses.replace(
+            backend.draft(unit, tmp_path, "boot"),
+            file=str(file),
+            actions=(),
+            device_inode=f"{found.st_dev}:{found.st_ino}",
+        )
+        status = KeeperStatus("boot", 2**22 + 1, KeeperPhase.READY, 0)
+        reality = backend.look(record, KeeperView(status, alive=True))
+        assert (reality.placement, reality.placement_verified) == ({0: MIB}, True)
+        segment.close()
+    finally:
+        actions.unmount(tmp_path)
 
 
 def test_without_the_right_to_mount_the_unit_is_bound_and_says_that_its_placement_is_unverified(

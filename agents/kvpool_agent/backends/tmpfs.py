@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -165,7 +166,7 @@ class TmpfsBackend:
             )
         placement = {}
         if keeper.alive and keeper.status is not None and reality.device_inode:
-            placement = mapped_placement(self._proc / str(keeper.status.pid), reality.device_inode)
+            placement = self._placement(keeper.status.pid, reality.device_inode)
         node = record.unit.numa_node
         elsewhere = sum(count for number, count in placement.items() if number != node)
         if node >= 0 and record.placement_bound and elsewhere:
@@ -192,6 +193,23 @@ class TmpfsBackend:
         folders = [path.name for path in self._shared_memory.glob(f"{LABEL_PREFIX}*") if path.is_dir()]
         labels = mounted + ([] if self._ability.mount else folders)
         return tuple(label.removeprefix(LABEL_PREFIX) for label in labels if label.startswith(LABEL_PREFIX))
+
+    def _placement(self, keeper_pid: int, device_inode: str) -> dict[int, int]:
+        """Read where the pages are, through the keeper's mapping.
+
+        A keeper in a pod knows its pid in its own namespace only; then it is looked for among the processes
+        of the keepers' user.
+        """
+        placement = mapped_placement(self._proc / str(keeper_pid), device_inode)
+        if placement:
+            return placement
+        for process in self._proc.glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if process.stat().st_uid == self._owner[0]:
+                    placement = mapped_placement(process, device_inode)
+            if placement:
+                return placement
+        return {}
 
     def _place_is_there(self, record: Record, findings: list[Finding]) -> bool:
         place = Path(record.file).parent
