@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -98,6 +100,19 @@ def test_a_seat_that_left_the_plan_is_released_only_when_the_engine_confirms() -
     book.stopped(1, SLOT, 5)
     book.settle()
     assert state(book) is SeatState.RELEASED
+
+
+def test_an_engine_that_stopped_waits_as_a_standby_from_then_on() -> None:
+    book = leased_book()
+    book.register(dataclasses.replace(engine(), standby=False), "", 0)
+    book.plan([SEAT], hold=False)
+    book.settle()
+    book.attached(1, SLOT, 5)
+    book.plan([], hold=False)
+    book.settle()
+    assert not book.engines[1].standby
+    book.stopped(1, SLOT, 5)
+    assert book.engines[1].standby
 
 
 def test_a_disconnected_engine_is_not_released_while_its_process_lives() -> None:
