@@ -14,3 +14,4 @@ step codespell
 step yamllint --strict .
 step shellcheck tools/*.sh .ci/run
 step python -m tools.crdgen --check
+step python -m tools.docs --check
