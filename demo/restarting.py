@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 from demo.cluster import Cluster
 from demo.deployment import Deployment
@@ -22,7 +23,9 @@ def restart_agents(cluster: Cluster, deployment: Deployment, screen: Screen, los
     Raises TimeoutError.
     """
     admin = deployment.master.admin
+    began = time.monotonic()
     _wait_until_forgotten(cluster, admin, lost_node)
+    screen.say(f"The store forgot the segments of {lost_node} {time.monotonic() - began:.1f} s later.")
     objects, segments = admin.key_count(), _segments(admin)
     keepers = _pids(cluster, "keeper")
     before = _incarnations(cluster)
@@ -36,9 +39,14 @@ def restart_agents(cluster: Cluster, deployment: Deployment, screen: Screen, los
         now = _incarnations(cluster)
         return all(now[pod["spec"]["nodeName"]] > before[pod["spec"]["nodeName"]] for pod in agents)
 
+    killed_at = time.monotonic()
     cluster.plane.admin.wait_until(back, BACK_SECONDS, "every agent to report under a new incarnation")
+    took = time.monotonic() - killed_at
     lost = objects - admin.key_count()
-    screen.say(f"{len(agents)} agents were killed and came back; the store has {admin.key_count()} objects.")
+    screen.say(
+        f"{len(agents)} agents were killed and all reported again after {took:.1f} s; "
+        f"the store has {admin.key_count()} objects."
+    )
     screen.expect(lost == 0, f"{lost} of {objects} objects were lost")
     screen.expect(_segments(admin) == segments, f"all {len(segments)} segments are the ones from before")
     screen.expect(_pids(cluster, "keeper") == keepers, f"all {len(keepers)} keepers are the ones from before")

@@ -24,7 +24,7 @@ from demo.summary import Measured
 from demo.takeover import routing_status, take_over
 
 REQUESTS_PER_SECOND = 60.0
-QUIET_SECONDS = 2.0
+QUIET_SECONDS = 1.0
 """Of load between two events, so that each has requests of its own around it."""
 MOST_SECONDS = 120.0
 TIMELINE_LINES = 30

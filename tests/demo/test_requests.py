@@ -1,0 +1,22 @@
+"""Requests are counted against the instant of weight 0, fault by fault."""
+
+from __future__ import annotations
+
+from demo.load import SentRequest
+from demo.requests_told import Window, WindowCounts, count, failed
+
+
+def request(sent_at: float, status: int = 200) -> SentRequest:
+    return SentRequest(number=0, sent_at=sent_at, finished_at=sent_at + 0.1, status=status)
+
+
+def test_failures_before_weight_zero_are_counted_apart() -> None:
+    requests = [request(9.0), request(10.0, 503), request(10.4, 500), request(10.5), request(11.0, 503)]
+    window = Window(injected_at=10.0, zero_at=10.5, ends_at=20.0)
+    assert count(requests, window) == WindowCounts(sent=4, failed_before_zero=2, failed_after_zero=1)
+
+
+def test_a_window_ends_where_the_next_fault_begins() -> None:
+    requests = [request(10.1), request(20.0, 504), request(20.1, 504)]
+    assert count(requests, Window(10.0, 10.5, ends_at=20.0)) == WindowCounts(1, 0, 0)
+    assert failed(requests) == 2
