@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from kvpool.api.pdgroup import PDGroup, WorkloadRef
-from kvpool.cluster.errors import ApiError, Gone
+from kvpool.cluster.errors import ApiError, Gone, Terminal
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.scales import workload_selector
 
@@ -39,7 +39,7 @@ class Workloads:
         for key, (namespace, ref) in wanted.items():
             try:
                 self._selectors[key] = await workload_selector(self._rest, namespace, ref)
-            except Gone:
+            except (Gone, Terminal):  # not there, or not one of the kinds that the operator may read
                 self._selectors[key] = None
             except ApiError:
                 continue

@@ -22,14 +22,13 @@ from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import acknowledged_weight
-from kvpool.plan.domains import policy_of, supernode_of, supernode_of_group
+from kvpool.plan.domains import policy_of, supernode_of_group
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import engine_pods, roles_of
 from kvpool.plan.instances import slots_of
 from kvpool.plan.permission import group_standing
 from kvpool.plan.sizes import listed
-from kvpool.plan.spares import device_ids
-from kvpool.plan.validity import why_not_valid
+from kvpool.plan.validity import more_slots_than_devices, why_not_valid
 from kvpool.plan.weights import slot_weight
 
 MOST_MEMBERS = 128
@@ -109,11 +108,11 @@ def _ready(
     invalid = why_not_valid(draft.snapshot, group)
     if invalid is not None:
         return Verdict(kind, False, invalid.code, invalid.message)
+    short = more_slots_than_devices(draft.snapshot, group)
+    if short is not None and (slots or group_standing(draft.snapshot, group).may_act):
+        return Verdict(kind, False, short.code, short.message)
     if not slots:
         return _without_slots(draft, group)
-    short = _more_slots_than_devices(draft, group, slots)
-    if short is not None:
-        return short
     dark = [member.name for member in members if member.effective_weight == 0]
     if dark:
         text = f"{len(members) - len(dark)} of {len(members)} slots serve; not {listed(dark)}"
@@ -130,27 +129,6 @@ def _without_slots(draft: Draft, group: PDGroup) -> Verdict:
     if hold is None:
         return Verdict(ConditionType.READY, False, "NoSlots", f"no slots yet; {', '.join(counts)} seen")
     return Verdict(ConditionType.READY, True, "Observing", f"{', '.join(counts)} seen; {hold.message}")
-
-
-def _more_slots_than_devices(draft: Draft, group: PDGroup, slots: tuple[EngineSlot, ...]) -> Verdict | None:
-    """All slots' devices against all devices of the nodes they may use; None while any agent is unheard."""
-    supernode = supernode_of_group(draft.snapshot, group)
-    nodes = [
-        node
-        for node in draft.snapshot.kvnodes
-        if supernode is None or supernode_of(draft.snapshot, node) is supernode
-    ]
-    if any(node not in draft.snapshot.agents for node in nodes):
-        return None
-    sizes = {role: spec.devices_per_pod for role, spec in roles_of(group)}
-    wanted = sum(sizes.get(slot.spec.role, 1) for slot in slots)
-    have = sum(len(device_ids(draft.snapshot.agents[node])) for node in nodes)
-    if wanted <= have:
-        return None
-    text = (
-        f"{len(slots)} slots need {wanted} devices, {len(nodes)} nodes have {have}: ask for fewer instances"
-    )
-    return Verdict(ConditionType.READY, False, "MoreSlotsThanDevices", text)
 
 
 def _serving(members: Iterable[Member], role: Role) -> int:

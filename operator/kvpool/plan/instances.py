@@ -1,5 +1,7 @@
 """How many slots a group has: makes the missing ones, and takes leave of those nobody wants any more."""
 
+from typing import Final
+
 from kvpool.api import labels
 from kvpool.api.engineslot import EngineSlot, EngineSlotSpec
 from kvpool.api.pdgroup import PDGroup
@@ -12,8 +14,11 @@ from kvpool.plan.engines import engine_pods, role_spec, roles_of
 from kvpool.plan.moves import key_of
 from kvpool.plan.permission import group_standing
 from kvpool.plan.settling import has_claims
-from kvpool.plan.validity import why_not_valid
+from kvpool.plan.validity import more_slots_than_devices, why_not_valid
 from kvpool.rules.fencing import fence_of_seat
+
+MOST_NEW: Final = 64
+"""Slots that one step makes: moves never wait for a large group to come about."""
 
 
 def slot_key(group: PDGroup, role: str, instance: int) -> ObjectKey:
@@ -54,14 +59,18 @@ def create_slots(draft: Draft, group: PDGroup) -> None:
     if not missing:
         return
     key = ObjectKey(group.metadata.namespace, group.metadata.name)
-    hold = group_standing(draft.snapshot, group).hold or why_not_valid(draft.snapshot, group)
+    hold = (
+        group_standing(draft.snapshot, group).hold
+        or why_not_valid(draft.snapshot, group)
+        or more_slots_than_devices(draft.snapshot, group)
+    )
     if hold is not None:
         names = ", ".join(slot.name for slot, _ in missing[:4])
         draft.withhold(Withheld("PDGroup", key, f"create {len(missing)} slots ({names})", hold))
         draft.explain(f"group {key}", hold)
         return
     owner = group.metadata.uid if group.spec.routing.on_delete == "Remove" else ""
-    for slot, spec in missing:
+    for slot, spec in missing[:MOST_NEW]:
         draft.act(CreateSlot(slot, spec, owner, Reason("Wanted", f"PDGroup {key} asks for it")))
 
 

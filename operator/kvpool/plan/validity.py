@@ -4,8 +4,10 @@ from kvpool.api.pdgroup import PDGroup
 from kvpool.model.decisions import Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.domains import supernode_of, supernode_of_group
 from kvpool.plan.engines import engine_pods, roles_of, workload_key
 from kvpool.plan.sizes import listed
+from kvpool.plan.spares import device_ids
 
 
 def why_not_valid(snapshot: Snapshot, group: PDGroup) -> Reason | None:
@@ -42,7 +44,10 @@ def _workload_unknown(snapshot: Snapshot, group: PDGroup) -> Reason | None:
             text = f"{field} gives neither workloadRef nor podSelector: its pods cannot be found"
             return Reason("NoSelector", text)
         if spec.pod_selector is None and snapshot.workload_selectors.get(key, {}) is None:
-            text = f"{field}.workloadRef {key} has no scale sub-resource with a selector: give podSelector"
+            text = (
+                f"{field}.workloadRef {key} has no scale sub-resource with a selector that kvpool may read: "
+                "give podSelector"
+            )
             return Reason("WorkloadNotScalable", text)
     return None
 
@@ -61,6 +66,30 @@ def _pods_of_another(snapshot: Snapshot, group: PDGroup) -> Reason | None:
             text = f"{len(shared)} of {len(mine)} pods ({listed(shared)}) belong to the older PDGroup {key}"
             return Reason("PodsClaimedByOther", f"{text}: narrow a selector")
     return None
+
+
+def more_slots_than_devices(snapshot: Snapshot, group: PDGroup) -> Reason | None:
+    """Compare all that the group asks for with all devices of the nodes it may use.
+
+    None while any agent of those is unheard: nothing is concluded from silence.
+    """
+    supernode = supernode_of_group(snapshot, group)
+    nodes = [
+        node for node in snapshot.kvnodes if supernode is None or supernode_of(snapshot, node) is supernode
+    ]
+    if any(node not in snapshot.agents for node in nodes):
+        return None
+    counts = [
+        (len(engine_pods(snapshot, group, spec)) if spec.instances is None else spec.instances, spec)
+        for _, spec in roles_of(group)
+    ]
+    slots = sum(count for count, _ in counts)
+    wanted = sum(count * spec.devices_per_pod for count, spec in counts)
+    have = sum(len(device_ids(snapshot.agents[node])) for node in nodes)
+    if wanted <= have:
+        return None
+    text = f"{slots} slots need {wanted} devices, {len(nodes)} nodes have {have}: ask for fewer instances"
+    return Reason("MoreSlotsThanDevices", text)
 
 
 def _age_key(group: PDGroup) -> tuple[str, str]:
