@@ -155,7 +155,10 @@ def _due_at(old: KVNodeStatus, new: KVNodeStatus, now: Instant) -> float:
 
 
 def _steady(status: KVNodeStatus) -> object:
-    """What may not wait: everything but figures and texts."""
+    """What may not wait: everything but figures, texts, and the generation that a condition was seen with.
+
+    No condition of a node's status depends on its spec.
+    """
     return (
         status.boot_id,
         status.incarnation,
@@ -166,7 +169,7 @@ def _steady(status: KVNodeStatus) -> object:
             for unit in status.units
         ),
         tuple((device.id, device.verdict, device.holder) for device in status.devices),
-        tuple((c.type, c.status, c.reason, c.observed_generation) for c in status.conditions),
+        tuple((c.type, c.status, c.reason) for c in status.conditions),
     )
 
 
