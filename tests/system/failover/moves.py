@@ -52,7 +52,7 @@ def fail_under_load(world: FailoverWorld) -> Move:
         # The first revision after the fault gives the old place nothing, and so does every later one.
         return (world.revision_in_force() or 0) > revision
 
-    revision = wait_until(world.revision_in_force, MOVE_SECONDS, "a revision in force")
+    revision = wait_until(lambda: world.revision_in_force() or 0, MOVE_SECONDS, "a revision in force")
     began_at = dt.datetime.now(dt.UTC)
     with world.requests() as traffic:
         broken_at = world.break_device(left)
