@@ -17,6 +17,8 @@ BOUND_WITH_RELEASE_SECONDS = 3.0
 BOUND_BY_LEASE_SECONDS = 12.0
 ATTACH_SECONDS = 2.0
 MOVE_SECONDS = 60.0
+MOMENT_SECONDS = 0.001
+"""Moments in objects are cut off to the millisecond: what they name was over by the next one."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _answered(cluster: Cluster, watch: RouteWatch, slot: str, injection: Injecti
     fence = move.remap["status"].get("fence") or {"level": "", "proof": ""}
     seen = watch.zero_since(slot, injection.monotonic)
     told = move.seconds.get("cordon")
-    zero_at = injection.monotonic + told if told is not None else seen
+    zero_at = injection.monotonic + told + MOMENT_SECONDS if told is not None else seen
     if zero_at is None:
         raise TimeoutError(f"nobody saw slot {slot} at weight 0 after {injection.what} failed")
     return Failure(injection, move, zero_at, proof=fence["proof"], fence_level=fence["level"])

@@ -34,6 +34,16 @@ def count(requests: Sequence[SentRequest], window: Window) -> WindowCounts:
     return WindowCounts(len(inside), told.failed_before, told.failed_after)
 
 
+def failures_after_zero(requests: Sequence[SentRequest], window: Window) -> list[str]:
+    """Describe the failures among requests sent after weight 0: there should be none."""
+    return [
+        f"request {one.number}, sent {one.sent_at - window.zero_at:.4f} s after weight 0: {one.status} "
+        f"{one.engine} {one.error}"
+        for one in requests
+        if window.zero_at <= one.sent_at < window.ends_at and not one.succeeded
+    ]
+
+
 def failed(requests: Sequence[SentRequest]) -> int:
     """Count the requests that brought no completion."""
     return sum(not request.succeeded for request in requests)

@@ -16,7 +16,7 @@ from demo.memory import footprints
 from demo.moves import KVPOOL
 from demo.neighbours.store import SMALLEST_SEGMENT_BYTES
 from demo.occupancy import occupancy
-from demo.requests_told import Window, count, failed
+from demo.requests_told import Window, count, failed, failures_after_zero
 from demo.restarting import restart_agents
 from demo.route_watch import RouteWatch
 from demo.screen import Screen, size
@@ -121,8 +121,11 @@ def _count_requests(screen: Screen, requests: tuple[SentRequest, ...], measured:
     measured.sent, measured.failed = len(requests), failed(requests)
     ends = [*(failure.injection.monotonic for failure in measured.failures[1:]), float("inf")]
     for failure, end in zip(measured.failures, ends, strict=True):
-        counts = count(requests, Window(failure.injection.monotonic, failure.zero_at, end))
+        window = Window(failure.injection.monotonic, failure.zero_at, end)
+        counts = count(requests, window)
         measured.windows.append(counts)
+        for line in failures_after_zero(requests, window):
+            screen.note(f"        {line}")
         screen.expect(
             counts.failed_after_zero == 0,
             f"{failure.injection.what}: {counts.sent} requests; of those sent before weight 0 "
