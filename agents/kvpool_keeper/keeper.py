@@ -68,6 +68,11 @@ class Keeper:
 
     async def run(self) -> None:
         """Live. Raises OSError when the directory cannot be written."""
+        # It is the agent's to make; made here, it would come back after a release and stay for ever.
+        while not self._directory.is_dir():
+            if self._signals:
+                return
+            await asyncio.sleep(TICK_SECONDS)
         self._read_previous_life()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._heart()), group.create_task(self._listen())]

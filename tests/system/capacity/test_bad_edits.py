@@ -6,6 +6,7 @@ import contextlib
 import copy
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from demo.neighbours.store import join_store
 from devcluster.ports import free_port
 from devcluster.rest import ApiError
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import KVPOOL, MIB, NAMESPACE, SSD_FOLDER, Site, SiteFactory
+from tests.system.capacity.site import HOST_FOLDER, KVPOOL, MIB, NAMESPACE, SSD_FOLDER, Site, SiteFactory
 from tools.crdgen.samples import BadSample, bad_samples, good_samples
 
 pytestmark = [
@@ -90,6 +91,26 @@ def use(site: Site, size: int) -> None:
     store.close()
 
 
+def unit_folders(site: Site, node: str) -> list[Path]:
+    """What is left of units on a node."""
+    return list(site.hosts[node].files.seen(f"{HOST_FOLDER}/units").iterdir())
+
+
+@contextlib.contextmanager
+def shared_pod(site: Site, sample: BadSample) -> Iterator[None]:
+    """The Pod that two groups quarrel about, for the sample that is about one."""
+    if sample.condition is None or sample.condition.reason != "PodsClaimedByOther":
+        yield
+        return
+    container = {"name": "engine", "image": "engine"}
+    metadata = {"name": "decode-0", "namespace": NAMESPACE, "labels": {"app": "decode"}}
+    site.hosts["node-1"].add_pod(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    )
+    yield
+    site.admin.delete("v1", "Pod", "decode-0", NAMESPACE)
+
+
 @pytest.mark.parametrize(
     "sample", KNOWN_BY_THE_OPERATOR, ids=lambda sample: sample.name.removesuffix(".yaml")
 )
@@ -97,7 +118,7 @@ def test_a_bad_manifest_gets_its_condition_with_the_figures(site: Site, sample: 
     assert sample.condition is not None
     before = [sample.before] if sample.before else []
     name, kind = sample.manifest["metadata"]["name"], sample.manifest["kind"]
-    with existing(site, *before, *sample.beside):
+    with shared_pod(site, sample), existing(site, *before, *sample.beside):
         if sample.before:
             site.wait_bound(name)
             use(site, 4 * MIB)
@@ -176,7 +197,8 @@ def test_a_deleted_pool_gives_its_memory_back_as_its_policy_says(site: Site, pol
     site.delete_pool(pool, policy)
     assert not any(file.exists() for file in files)
     wait_until(lambda: site.mooncake.admin.segments() == (), 20, "its segments to leave the store")
-    assert not any(site.keeper_pods(node, pool) for node in site.nodes)
+    wait_until(lambda: not any(site.keeper_pods(node, pool) for node in site.nodes), 30, "no keeper Pod")
+    assert [path.name for node in site.nodes for path in unit_folders(site, node)] == []
 
 
 def test_nodes_that_a_budget_no_longer_selects_keep_their_units_and_get_no_more(site: Site) -> None:
