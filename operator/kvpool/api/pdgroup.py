@@ -76,8 +76,7 @@ class RoleSpec(Model):
     devices_per_pod: Annotated[int, Field(ge=1, le=64)] = 1
     """Accelerators that one engine pod holds."""
     attach: Annotated[Attach, Later("Recreate")] = Attach.OBSERVE
-    """Observe: seats follow pods. Recreate: the old pod is evicted and its replacement steered to the
-    spare. Standby: a warm engine on the spare takes the seat."""
+    """Observe: seats follow pods. Standby: a warm engine on the spare takes the seat."""
     standby: Standby | None = None
     """Which warm engines wait on spares, for attach Standby."""
     failure_unit: Annotated[Literal["Instance"], Later("Device")] = "Instance"
