@@ -110,10 +110,14 @@ def test_workloads_are_named_as_people_name_them() -> None:
 def test_a_role_is_read_from_the_transfer_configuration_and_routers_are_no_engines() -> None:
     producer = pod("a", "vllm/vllm-openai", "--kv-transfer-config={'kv_role':'kv_producer'}")
     consumer = pod("b", "vllm/vllm-openai", "--kv-transfer-config={'kv_role':'kv_consumer'}")
-    router = pod("c", "vllm/vllm-router")
-    assert sorted((one.role, one.pods) for one in find_engines([producer, consumer, router])) == [
+    router = pod("c", "vllm/vllm-router", labels={"role": "decode"})
+    called = pod("d", "house-engine", labels={"example.com/role": "prefill"})
+    web = pod("e", "nginx", labels={"role": "web"})
+    found = find_engines([producer, consumer, router, called, web])
+    assert sorted((one.role, one.pods) for one in found) == [
         ("Decode", ("b",)),
         ("Prefill", ("a",)),
+        ("Prefill", ("d",)),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from devcluster.controlplane import ControlPlane
-from tests.cli.conftest import Plugin, Ran, put
+from tests.cli.conftest import Plugin, Ran, own, put
 from tests.cli.world import FATAL, World, claim, new_mark
 
 
@@ -113,3 +113,42 @@ def test_an_object_that_is_elsewhere_is_pointed_to(world: World, plugin: Plugin)
     assert "KVPool default/chat does not exist; one of that name is in namespace" in ran.err
     ran = plugin("explain", "pool/nobody", "-n", world.namespace)
     assert ran.err == f"error: KVPool {world.namespace}/nobody does not exist\n"
+
+
+def group_of_workload(world: World, kind: str) -> None:
+    decode = {"workloadRef": {"kind": kind, "name": "decode"}}
+    spec = {"mode": "Enforce", "poolRef": {"name": "chat"}, "decode": decode}
+    put(world.plane, world.pool("1Gi", mode="Observe"))
+    put(world.plane, own("PDGroup", "chat", spec, world.namespace))
+
+
+def test_the_pods_of_a_workload_are_found_through_its_scale(world: World, plugin: Plugin) -> None:
+    labels = {"app": "decode"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "engine", "image": "engine"}]},
+    }
+    meta = {"name": "decode", "namespace": world.namespace}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    put(world.plane, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**meta, "labels": labels},
+        "spec": template["spec"],
+    }
+    put(world.plane, pod)
+    world.put_node(1)
+    group_of_workload(world, "Deployment")
+    ran = plugin("explain", "pdg/chat", "-n", world.namespace, "-o", "json")
+    steps = [(step["about"], step["text"]) for step in ran.document["nextSteps"]]
+    assert steps == [(f"EngineSlot {world.namespace}/chat-decode-0", "create the slot")]
+
+
+def test_a_workload_that_cannot_be_scaled_is_the_reason_why_nothing_happens(
+    world: World, plugin: Plugin
+) -> None:
+    group_of_workload(world, "StatefulSet")
+    ran = plugin("explain", "pdg/chat", "-n", world.namespace, "-o", "json")
+    assert codes(ran, f"PDGroup {world.namespace}/chat") == ["WorkloadNotScalable"]
+    assert ran.document["nextSteps"] == []

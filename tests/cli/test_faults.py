@@ -39,6 +39,7 @@ def test_an_api_server_that_refuses_connections_is_named(tmp_path: Path) -> None
     assert ran.code == 2
     assert ran.err.startswith(f"error: the API server did not answer ({path}, context main): ")
     assert f"127.0.0.1:{port}" in ran.err
+    assert ran.err.count("\n") == 1, "one message, and nothing about what else went wrong on the way"
 
 
 def test_an_api_server_that_never_answers_is_given_up_at_the_deadline(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from kvpool.cli.operator_state import OperatorState, Pause
 from kvpool.cli.options import Format
 from kvpool.cli.printing import render
 from kvpool.cli.screen import Column, Screen, Table
+from kvpool.cli.views.moments import Happening, timeline_screen
 from kvpool.cli.views.overview import ROWS_MOST, overview
 from kvpool.cluster.election import LeaseRecord
 from kvpool.model.instant import Instant
@@ -252,3 +253,12 @@ def test_long_cells_are_folded_and_nothing_is_lost(wide: bool) -> None:
     assert text.count("x") == 130
     assert max(len(line) for line in text.splitlines()) <= (240 if wide else 100)
     assert ("y" in text) is wide
+
+
+@pytest.mark.parametrize(
+    ("first", "shown"),
+    [("2026-03-01T09:00:00.000Z", "09:00:00.000"), ("2026-02-28T09:00:00.000Z", "02-28 09:00:00")],
+)
+def test_a_timeline_over_several_days_names_the_day(first: str, shown: str) -> None:
+    found = [Happening(at, "Event", "KVPool a/b", "x") for at in (first, "2026-03-01T10:00:00.000Z")]
+    assert render(timeline_screen(found, "2d"), Format.TABLE).splitlines()[2].startswith(shown)

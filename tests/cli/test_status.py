@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
+from devcluster import recipe
 from devcluster.controlplane import ControlPlane
-from tests.cli.conftest import Plugin, ago, condition, own, put
+from tests.cli.conftest import PLUGIN, Plugin, ago, condition, own, put
 
 GIB = 1 << 30
 STORE = {"mooncake": {"master": {"serviceRef": {"name": "mooncake-master"}}}}
@@ -73,3 +77,14 @@ def test_a_missing_operator_is_a_finding(kvpool_plane: ControlPlane, namespace: 
     ran = plugin("status", "-n", namespace, "--operator-namespace", "nobody-here")
     assert ran.code == 1
     assert "no operator leads in namespace nobody-here" in " ".join(ran.out.split())
+
+
+def test_kubectl_itself_finds_the_plugin(kvpool_plane: ControlPlane, operator_namespace: str) -> None:
+    environment = {
+        "PATH": f"{PLUGIN.parent}{os.pathsep}{os.environ['PATH']}",
+        "KUBECONFIG": str(kvpool_plane.kubeconfig),
+        "KVPOOL_OPERATOR_NAMESPACE": operator_namespace,
+    }
+    command = [str(recipe.binary("kubectl")), "kvpool", "status", "-n", operator_namespace]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert done.stdout.startswith("Operator: operator-a leads, operator epoch 3"), done.stderr

@@ -16,19 +16,22 @@ from kvpool.cluster.rest import Rest
 T = TypeVar("T")
 
 
-def run(options: Options, work: Callable[[Rest, Login], Awaitable[T]], *, seconds: float | None = None) -> T:
-    """Run `work` with a connection, within the command's deadline or within `seconds`.
+def run(options: Options, work: Callable[[Rest, Login], Awaitable[T]], *, endless: bool = False) -> T:
+    """Run `work` with a connection, within the command's deadline; `endless` work bounds its own calls.
 
     Raises:
         CliError: when the cluster could not be asked, or refused.
     """
     login = find_login(options.kubeconfig, options.context)
-    return asyncio.run(_run(login, work, options.timeout_seconds if seconds is None else seconds))
+    seconds = options.timeout_seconds
+    return asyncio.run(_run(login, work, seconds, None if endless else seconds))
 
 
-async def _run(login: Login, work: Callable[[Rest, Login], Awaitable[T]], seconds: float) -> T:
+async def _run(
+    login: Login, work: Callable[[Rest, Login], Awaitable[T]], seconds: float, deadline_seconds: float | None
+) -> T:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(deadline_seconds):
             rest = await _connect(login)
             try:
                 return await work(rest, login)

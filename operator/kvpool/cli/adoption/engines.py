@@ -72,10 +72,13 @@ def _words(pod: Obj) -> list[str]:
 
 
 def _is_engine(pod: Obj) -> bool:
-    labels = (pod["metadata"].get("labels") or {}).values()
-    said = [word.lower() for word in (*_words(pod), *map(str, labels), str(pod["metadata"]["name"]))]
+    """Whether it runs a known engine, or a label calls it prefill or decode."""
+    labels = pod["metadata"].get("labels") or {}
+    said = [word.lower() for word in (*_words(pod), *map(str, labels.values()), str(pod["metadata"]["name"]))]
     if any(no in word for word in said for no in _NO_ENGINES):
         return False
+    if any(name.endswith("role") and value in ("prefill", "decode") for name, value in labels.items()):
+        return True
     return any(engine in word for word in said for engine in _ENGINES)
 
 

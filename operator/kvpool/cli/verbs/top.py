@@ -1,15 +1,17 @@
 """`kubectl kvpool top`: live figures, once or again and again."""
 
-import time
+import asyncio
 
 import click
 
 from kvpool.cli import clock
 from kvpool.cli.cluster_state import read_cluster
+from kvpool.cli.kubeconfig import Login
 from kvpool.cli.options import Options, common_flags, seconds_of
 from kvpool.cli.printing import render
 from kvpool.cli.session import run
 from kvpool.cli.views.live_figures import live_figures
+from kvpool.cluster.rest import Rest
 from kvpool.world.build import read_objects
 
 
@@ -20,20 +22,25 @@ from kvpool.world.build import read_objects
 def top(options: Options, *, watch: bool, every: str) -> None:
     """Show how full pools and nodes are, and the weights of slots."""
     pause_seconds = seconds_of("--every", every)
-    try:
+
+    async def work(rest: Rest, _: Login) -> None:
         while True:
-            text = _look(options)
+            async with asyncio.timeout(options.timeout_seconds):
+                text = await _look(rest, options)
             if watch:
                 click.clear()
             click.echo(text)
             if not watch:
                 return
-            time.sleep(pause_seconds)
+            await asyncio.sleep(pause_seconds)
+
+    try:
+        run(options, work, endless=watch)
     except KeyboardInterrupt:
         return
 
 
-def _look(options: Options) -> str:
-    state = run(options, lambda rest, _: read_cluster(rest, options.operator_namespace))
+async def _look(rest: Rest, options: Options) -> str:
+    state = await read_cluster(rest, options.operator_namespace)
     now = clock.now()
     return render(live_figures(read_objects(state.raws, now), options.namespace, now), options.output)

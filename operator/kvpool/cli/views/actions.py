@@ -65,8 +65,11 @@ def _deeds(action: Action, snapshot: Snapshot) -> Iterator[Deed]:
 def _moves(action: Action) -> Iterator[Deed]:
     """Slots, Remaps and claims."""
     match action:
-        case CreateSlot() | DeleteSlot() | ForgetSlot():
-            word = {CreateSlot: "create", DeleteSlot: "delete", ForgetSlot: "let go of"}[type(action)]
+        case CreateSlot():
+            group = f"PDGroup {action.key.namespace}/{action.spec.pd_group}"
+            yield Deed(f"EngineSlot {action.key}", "create the slot", action.reason.message, (group,))
+        case DeleteSlot() | ForgetSlot():
+            word = "delete" if isinstance(action, DeleteSlot) else "let go of"
             yield Deed(f"EngineSlot {action.key}", f"{word} the slot", action.reason.message)
         case OpenRemap():
             spec, slot = action.spec, f"EngineSlot {action.key.namespace}/{action.spec.slot}"

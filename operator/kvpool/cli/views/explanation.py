@@ -15,6 +15,7 @@ from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.domains import members_of
+from kvpool.plan.validity import why_not_valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,10 @@ def explanation(item: OwnObject, foresight: Foresight, now: Instant) -> Screen:
         for about, reason in reasons(plan)
         if about in subjects or about == "operator"
     ]
+    invalid = why_not_valid(foresight.snapshot, item) if isinstance(item, PDGroup) else None
+    if invalid is not None:
+        why.append(ReasonRow(object_name(item), invalid.code, invalid.message))
+    why = list(dict.fromkeys(why))
     found = [deed for plan in plans for deed in deeds(plan, foresight.snapshot)]
     found += weight_changes(foresight.failover, foresight.snapshot)
     next_steps = [deed for deed in found if subjects & {deed.about, *deed.touches}]

@@ -48,9 +48,18 @@ def happenings(
 
 
 def timeline_screen(found: list[Happening], since: str) -> Screen:
-    """The list as a table; times in UTC."""
+    """The list as a table; times in UTC, with their day where there are several."""
     columns = (Column("TIME (UTC)"), Column("WHAT"), Column("ABOUT"), Column("HAPPENED"))
-    rows = [(entry.at[11:23], entry.what, entry.about, entry.text) for entry in found]
+    one_day = len({entry.at[:10] for entry in found}) == 1
+    rows = [
+        (
+            entry.at[11:23] if one_day else entry.at[5:19].replace("T", " "),
+            entry.what,
+            entry.about,
+            entry.text,
+        )
+        for entry in found
+    ]
     note = "" if found else f"nothing happened within {since}"
     return Screen([Table("", columns, rows, note)], as_document({"happenings": found}))
 
