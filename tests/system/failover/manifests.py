@@ -17,16 +17,16 @@ API_VERSION = "kvpool.dev/v1alpha1"
 
 
 def engine_pod(
-    name: str, node: str, device: str, *, port: int, standby: bool, attach_seconds: float = 0.3
+    name: str, node: str, device: str, *, port: int, role: str, attach_seconds: float = 0.3
 ) -> JsonObject:
-    """A mock engine as a Pod of a simulated host: one device, on the agent's local API."""
+    """A mock engine as a Pod of a simulated host, with one device; the local API gives it a seat."""
     options = EngineOptions(
         name=name,
         address="$(HOST_ADDRESS)",
         port=port,
         service_seconds=0.01,
         attach_seconds=attach_seconds,
-        standby=standby,
+        standby=True,
         local_api=Path(STATE_FOLDER) / "agent.sock",
         devices_file=Path(DEVICES_FILE),
         pod_uid="$(POD_UID)",
@@ -46,7 +46,6 @@ def engine_pod(
         "volumeMounts": [{"name": "state", "mountPath": STATE_FOLDER}],
     }
     volume = {"name": "state", "hostPath": {"path": STATE_FOLDER}}
-    role = "decode-standby" if standby else "decode"
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -18,6 +18,7 @@ from demo.neighbours.traefik import GATEWAY_API, TraefikGateway
 from devcluster import sandbox
 from devcluster.hosts import SimulatedHost, host_address
 from devcluster.ports import free_port
+from devcluster.process import ManagedProcess
 from devcluster.rest import Api, ApiError, JsonObject
 from kvpool.api.supernode import EvidenceClass
 from tests.harness import planes
@@ -27,13 +28,17 @@ from tests.system.failover import manifests
 from tests.system.failover.manifests import API_VERSION, GROUP, NAMESPACE, SUPERNODE
 
 DEVICE = "dev0"
+DECODE, STANDBY = "decode", "decode-standby"
 OUTPUT = "edge"
 PROBE_PATH = f"/.well-known/kvpool/{NAMESPACE}/{GROUP}/{OUTPUT}"
 REQUESTS_PER_SECOND = 60.0
 AGENT_METRICS_PORT = 8081
 HTTP_SECONDS = 2.0
 WATCH_SECONDS = 0.02
+STAYS_POLL_SECONDS = 0.2
 SETTLE_SECONDS = 40.0
+FAULT_POINT = "KVPOOL_FAULT_POINT"
+OPERATOR_PODS = "app.kubernetes.io/component=operator"
 NODES = ("node-1", "node-2", "node-3", "node-4")
 
 
@@ -75,7 +80,9 @@ class FailoverWorld:
         self.gateway.start()
         self.installed.plane.create_namespace(NAMESPACE)
         for index, name in enumerate(NODES):
-            self.start_engine(name, standby=index % 2 == 1)
+            role = STANDBY if index % 2 else DECODE
+            pod = manifests.engine_pod(f"{role}-{name}", name, DEVICE, port=self.engine_port, role=role)
+            self.api.create(pod)
         self.api.create(manifests.supernode())
         self.api.create(manifests.pool())
         wait_until(self._all_registered, 30, "an engine on every agent", tolerate=(OSError,))
@@ -109,11 +116,6 @@ class FailoverWorld:
         )
         self.installed.hosts[name] = host
         host.bring_up()
-
-    def start_engine(self, node: str, *, standby: bool) -> None:
-        """Run the node's engine Pod."""
-        name = f"{'standby' if standby else 'decode'}-{node}"
-        self.api.create(manifests.engine_pod(name, node, DEVICE, port=self.engine_port, standby=standby))
 
     # What is there
 
@@ -170,7 +172,7 @@ class FailoverWorld:
     def _all_heard(self) -> bool:
         nodes = [self.kvnode(node) for node in NODES]
         connected = all(condition(node, "AgentConnected") == "True" for node in nodes)
-        return connected and all(node["status"]["devices"] for node in nodes) and self.spares_ready() == 2
+        return connected and all(node["status"]["devices"] for node in nodes) and self.spares_ready() == 4
 
     def spares_ready(self) -> int:
         """What the Supernode says of its spares."""
@@ -184,6 +186,15 @@ class FailoverWorld:
     def engines_on(self, node: str) -> int:
         """How many engines are connected to a node's agent."""
         return int(sample(self.metrics(host=node, port=AGENT_METRICS_PORT), "kvpool_agent_engines"))
+
+    def engine_health(self, node: str) -> tuple[str, int]:
+        """State and epoch of the node's engine, by its own word; ("gone", 0) when it does not answer."""
+        address = f"{self.installed.hosts[node].address}:{self.engine_port}"
+        try:
+            told = json.loads(get(address, "/health")[1])
+        except OSError:
+            return "gone", 0
+        return str(told["state"]), int(told["epoch"])
 
     def metrics(self, component: str = "operator", host: str | None = None, port: int = 8080) -> str:
         """`/metrics` of the operator (or, with port 8081, an agent)."""
@@ -201,6 +212,28 @@ class FailoverWorld:
         fatal = EvidenceClass.FATAL
         self.accelerators(node).add_fault(DEVICE, source="driver", code="79", evidence_class=fatal)
         return time.monotonic()
+
+    def replace_operator(self, fault_point: str = "") -> ManagedProcess:
+        """Start the operator anew, to die once at `fault_point`; return its process once it leads."""
+        before = self.installed.process("operator")
+        self.installed.operator_env = {FAULT_POINT: fault_point} if fault_point else {}
+        namespace = self.installed.namespace
+        for pod in self.api.list("v1", "Pod", namespace, label_selector=OPERATOR_PODS):
+            self.api.delete("v1", "Pod", pod["metadata"]["name"], namespace)
+        wait_until(lambda: not before.running, 20, "the operator to end")
+        process = self.installed.process("operator")
+        process.env.pop(FAULT_POINT, None)  # what is started in its place is not to die
+        self.installed.operator_env = {}
+        self.wait_for_leader()
+        return process
+
+    def wait_for_leader(self, deadline_seconds: float = 20) -> float:
+        """Return when (monotonic seconds) the operator was first seen to lead."""
+        wait_until(self._leads, deadline_seconds, "an operator that leads", tolerate=(OSError,))
+        return time.monotonic()
+
+    def _leads(self) -> bool:
+        return sample(self.metrics(), "kvpool_operator_is_leader") == 1
 
     def settle(self, deadline_seconds: float = SETTLE_SECONDS) -> None:
         """Replace broken accelerators, and wait until both slots serve and both spares are free again."""
@@ -318,6 +351,14 @@ def first_times(watched: Mapping[str, Callable[[], object]], deadline_seconds: f
     except AssertionError as missed:
         raise AssertionError(f"{missed}; seen by then: {sorted(seen)}") from None
     return seen
+
+
+def stays(holds: Callable[[], object], seconds: float, what: str) -> None:
+    """Poll for `seconds` that something stays true. Raises AssertionError at the first time it is not."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert holds(), f"{what}: not any more, {end - time.monotonic():.1f} s before the end"
+        time.sleep(STAYS_POLL_SECONDS)
 
 
 def get(address: str, path: str) -> tuple[int, str, str]:
