@@ -75,9 +75,10 @@ class Site:
         infra: int = 1,
         mode: str = "Enforce",
         store: bool = True,
+        prepare: Callable[[SimulatedHost], None] | None = None,
         **values: str,
     ) -> Site:
-        """Start everything; `values` are the chart's."""
+        """Start everything; `prepare` is called with each host, `values` are the chart's."""
         plane = planes.start_or_skip(folder / "plane", controllers=True, scheduler=True)
         installed = Installation(plane, folder, namespace=f"kvpool-{network}")
         gate = Gate()
@@ -104,6 +105,8 @@ class Site:
                 )
                 installed.hosts[name] = host.bring_up()
                 host.files.outer(SSD_FOLDER).mkdir(parents=True)
+                if prepare is not None:
+                    prepare(host)
             if store:
                 site.start_master()
             settings = {
