@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 
 import pytest
@@ -22,7 +23,6 @@ def test_an_api_outage_without_a_fault_moves_nothing_and_status_is_current_soon_
 ) -> None:
     before, seats = world.epochs(), world.seats()
     served = {node: world.engine_health(node) for node in NODES}
-    reports = {node: world.kvnode(node)["status"]["lastReport"] for node in NODES}
     with world.requests() as traffic:
         world.installed.plane.stop_apiserver()
         try:
@@ -33,12 +33,12 @@ def test_an_api_outage_without_a_fault_moves_nothing_and_status_is_current_soon_
             )
         finally:
             world.installed.plane.start_apiserver()
-        back_at = time.monotonic()
+        back_at, back_clock = time.monotonic(), dt.datetime.now(dt.UTC)
 
         def is_current() -> bool:
             nodes = [world.kvnode(node) for node in NODES]
             return all(
-                node["status"]["lastReport"] > reports[node["metadata"]["name"]]
+                dt.datetime.fromisoformat(node["status"]["lastReport"]) > back_clock
                 and condition(node, "AgentConnected") == "True"
                 and condition(node, "LeaseHeld") == "True"
                 for node in nodes
