@@ -1,0 +1,58 @@
+"""What the chart's roles allow: nothing beyond need, no wildcards, and nothing for agents and keepers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.chart.rendering import of_kind, render
+
+
+def rules(kind: str, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = of_kind(render(), kind)[name]["rules"]
+    return found
+
+
+def test_only_the_viewers_role_has_a_wildcard() -> None:
+    roles = of_kind(render(), "ClusterRole") | of_kind(render(), "Role")
+    wild = {
+        name
+        for name, role in roles.items()
+        for rule in role["rules"]
+        if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+    }
+    assert wild == {"kvpool-viewer"}
+
+
+def test_the_viewer_only_reads_and_only_our_kinds() -> None:
+    (rule,) = rules("ClusterRole", "kvpool-viewer")
+    assert rule["apiGroups"] == ["kvpool.dev"]
+    assert set(rule["verbs"]) == {"get", "list", "watch"}
+
+
+def test_the_editor_writes_what_people_write_and_nothing_that_the_operator_writes() -> None:
+    (rule,) = rules("ClusterRole", "kvpool-editor")
+    assert set(rule["resources"]) == {"tierbudgets", "kvpools", "pdgroups", "supernodes"}
+
+
+def test_secrets_and_config_maps_are_within_reach_by_name_alone() -> None:
+    for rule in rules("Role", "kvpool-operator"):
+        if {"secrets", "configmaps"} & set(rule["resources"]) and {"get", "update"} & set(rule["verbs"]):
+            assert rule["resourceNames"] == ["kvpool-ca"]
+    cluster = [resource for rule in rules("ClusterRole", "kvpool-operator") for resource in rule["resources"]]
+    assert not {"secrets", "configmaps", "leases"} & set(cluster)
+
+
+def test_agents_and_keepers_have_no_rights_at_all() -> None:
+    documents = render()
+    bindings = [
+        *of_kind(documents, "ClusterRoleBinding").values(),
+        *of_kind(documents, "RoleBinding").values(),
+    ]
+    subjects = {subject["name"] for binding in bindings for subject in binding["subjects"]}
+    assert subjects == {"kvpool-operator"}
+
+
+def test_pods_are_created_and_deleted_in_the_operators_namespace_alone() -> None:
+    for rule in rules("ClusterRole", "kvpool-operator"):
+        if "pods" in rule["resources"]:
+            assert not {"create", "delete"} & set(rule["verbs"])
