@@ -50,13 +50,17 @@ def main() -> int:
         return run_inside()
     try:
         sandbox.stop(places.PIDFILE)
-        shutil.rmtree(places.FOLDER, ignore_errors=True)
+        if places.FOLDER.exists():
+            shutil.rmtree(places.FOLDER)
         places.FOLDER.mkdir(parents=True)
         command = [sys.executable, "-m", "demo"]
         return run_and_leave(command) if keeps() else sandbox.run(command, None, optional=False)
     except sandbox.SandboxError as error:
         print(f"demo: no sandbox can be had here, and nothing is run without: {error}", file=sys.stderr)
         return sandbox.IMPOSSIBLE
+    except PermissionError as error:
+        print(f"demo: what an earlier run left is another user's: {error}: remove it", file=sys.stderr)
+        return 1
 
 
 def run_inside() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from demo import places
 from demo.accelerators import FILE
 from demo.cluster import SSD_FOLDER, STATE_FOLDER, Cluster
@@ -23,7 +25,10 @@ def install(commands: Commands) -> None:
         "agent.nodeSelector.pool": "gpu",
         "agent.hostFolder": STATE_FOLDER,
         "agent.devices": DEVICES_IN_POD,
-        "agent.extraArgs[0]": f"--file-path={SSD_FOLDER}",
+        "agent.ssdFolders[0]": SSD_FOLDER,
+        # Keepers are processes of this user here: Pods' users play no part without a container runtime.
+        "agent.extraArgs[0]": f"--keeper-uid={os.getuid()}",
+        "agent.extraArgs[1]": f"--keeper-gid={os.getgid()}",
     }
     settings = [f"--set={name}={value}" for name, value in values.items()]
     chart = str(places.CHART.relative_to(places.CHART.parents[1]))

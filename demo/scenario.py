@@ -154,6 +154,6 @@ def _sum_up(screen: Screen, cluster: Cluster, measured: Measured) -> None:
     screen.say(f"Written to {places.SUMMARY}")
     if screen.elapsed_seconds > MOST_SECONDS:
         screen.note(
-            f"This took {screen.elapsed_seconds:.0f} s. On two cores with nothing else to do it takes less than "
+            f"This took {screen.elapsed_seconds:.0f} s. On two cores with nothing else to do it is less than "
             f"{MOST_SECONDS:.0f} s."
         )
