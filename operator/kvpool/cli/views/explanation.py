@@ -14,7 +14,6 @@ from kvpool.cli.views.own import OwnObject, object_name, path_of
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.domains import members_of
 from kvpool.plan.validity import why_not_valid
 
 
@@ -110,14 +109,11 @@ def related(item: OwnObject, snapshot: Snapshot) -> Iterable[str]:
         case KVNode():
             yield from _slots_on(snapshot, {item.metadata.name})
         case Supernode():
-            nodes = members_of(snapshot, item)
+            nodes = _selected(item, snapshot)
             yield from (f"KVNode {node}" for node in nodes)
             yield from _slots_on(snapshot, nodes)
         case TierBudget():
-            selector = item.spec.node_selector
-            yield from (
-                f"KVNode {name}" for name, fact in snapshot.nodes.items() if selector.matches(fact.labels)
-            )
+            yield from (f"KVNode {node}" for node in _selected(item, snapshot))
         case PDGroup():
             yield from (
                 f"EngineSlot {key}"
@@ -130,6 +126,12 @@ def related(item: OwnObject, snapshot: Snapshot) -> Iterable[str]:
             yield f"PDGroup {ObjectKey(item.metadata.namespace, item.spec.pd_group)}"
         case _:
             return
+
+
+def _selected(item: Supernode | TierBudget, snapshot: Snapshot) -> list[str]:
+    """The nodes that are selected, also those that have no KVNode yet."""
+    selects = item.spec.node_selector.matches
+    return [name for name, fact in snapshot.nodes.items() if selects(fact.labels)]
 
 
 def _slots_on(snapshot: Snapshot, nodes: Iterable[str]) -> Iterable[str]:
