@@ -10,12 +10,19 @@ from demo.load import SentRequest, classify
 
 @dataclass(frozen=True)
 class Window:
-    """From one fault to the next one (or the end): monotonic seconds."""
+    """From one fault to the next one (or the end): monotonic seconds.
+
+    A request belongs to the window in which it ended: what was in flight at a fault may fail by it.
+    """
 
     injected_at: float
     zero_at: float
     """When weight 0 was acknowledged."""
     ends_at: float
+
+    def holds(self, request: SentRequest) -> bool:
+        """Whether the request belongs here."""
+        return self.injected_at < request.finished_at <= self.ends_at
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class WindowCounts:
 
 def count(requests: Sequence[SentRequest], window: Window) -> WindowCounts:
     """Count a window's requests; those in flight at weight 0 were sent before it."""
-    inside = [one for one in requests if window.injected_at <= one.sent_at < window.ends_at]
+    inside = [one for one in requests if window.holds(one)]
     told = classify(inside, instant=window.zero_at)
     return WindowCounts(len(inside), told.failed_before, told.failed_after)
 
@@ -40,7 +47,7 @@ def failures_after_zero(requests: Sequence[SentRequest], window: Window) -> list
         f"request {one.number}, sent {one.sent_at - window.zero_at:.4f} s after weight 0: {one.status} "
         f"{one.engine} {one.error}"
         for one in requests
-        if window.zero_at <= one.sent_at < window.ends_at and not one.succeeded
+        if window.holds(one) and one.sent_at >= window.zero_at and not one.succeeded
     ]
 
 
