@@ -75,6 +75,7 @@ class Site:
         infra: int = 1,
         mode: str = "Enforce",
         store: bool = True,
+        gateway_api: bool = False,
         prepare: Callable[[SimulatedHost], None] | None = None,
         **values: str,
     ) -> Site:
@@ -84,6 +85,8 @@ class Site:
         gate = Gate()
         site = cls(installed, None, gate)
         try:
+            if gateway_api:
+                plane.install_gateway_api()
             runner = installed.runner
 
             def run(host: SimulatedHost, pod: JsonObject) -> ManagedProcess | None:
