@@ -222,9 +222,9 @@ class FailoverWorld:
             self.api.delete("v1", "Pod", pod["metadata"]["name"], namespace)
         wait_until(lambda: not before.running, 20, "the operator to end")
         process = self.installed.process("operator")
+        self.wait_for_leader()
         process.env.pop(FAULT_POINT, None)  # what is started in its place is not to die
         self.installed.operator_env = {}
-        self.wait_for_leader()
         return process
 
     def wait_for_leader(self, deadline_seconds: float = 20) -> float:
