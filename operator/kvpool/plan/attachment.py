@@ -99,6 +99,21 @@ def acknowledged_weight(snapshot: Snapshot, group: PDGroup, slot: EngineSlot, si
     return max(weights, default=0)
 
 
+def weight_to_show(snapshot: Snapshot, group: PDGroup, slot: EngineSlot, asked: int) -> int:
+    """Return what people are told that routers give the slot.
+
+    What was asked, where there is no output; what was last written under the slot's epoch, while no output
+    has been heard by this leader: routers go on with that.
+    """
+    acks = acks_of(snapshot, group, slot.spec.role)
+    if not acks:
+        return asked
+    heard = [ack.weights.get(slot.metadata.name, 0) for ack in acks.values() if ack is not None]
+    if heard:
+        return max(heard)
+    return slot.status.weight_acknowledged if _remembered(slot) is not None else 0
+
+
 def is_cordoned(snapshot: Snapshot, group: PDGroup, slot: EngineSlot) -> bool:
     """Whether every output is known to give the slot nothing (also when there is no output)."""
     acks = acks_of(snapshot, group, slot.spec.role).values()

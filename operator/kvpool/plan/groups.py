@@ -21,7 +21,7 @@ from kvpool.model.decisions import SlotWeight
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.attachment import acknowledged_weight
+from kvpool.plan.attachment import weight_to_show
 from kvpool.plan.domains import policy_of, supernode_of_group
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import engine_pods, roles_of
@@ -54,12 +54,11 @@ def group_status(snapshot: Snapshot, group: PDGroup, now: Instant) -> PDGroupSta
 
 
 def _member(snapshot: Snapshot, group: PDGroup, slot: EngineSlot, weight: SlotWeight) -> Member:
-    known = acknowledged_weight(snapshot, group, slot, 0.0)
     return Member(
         name=slot.metadata.name,
         role=slot.spec.role,
         weight=weight.weight,
-        effective_weight=weight.weight if known is None else known,
+        effective_weight=weight_to_show(snapshot, group, slot, weight.weight),
         reason=weight.reason.code,
     )
 

@@ -7,7 +7,7 @@ from kvpool.api.engineslot import EngineSlot, EngineSlotStatus
 from kvpool.api.pdgroup import PDGroup
 from kvpool.api.remap import RemapKind, RemapPhase
 from kvpool.model.decisions import Announce, Reason, WriteSlotStatus
-from kvpool.plan.attachment import acknowledged_weight, attached
+from kvpool.plan.attachment import attached, weight_to_show
 from kvpool.plan.draft import Draft
 from kvpool.plan.moves import key_of
 from kvpool.plan.weights import FULL_WEIGHT, slot_weight
@@ -45,8 +45,7 @@ def _is_moving(draft: Draft, slot: EngineSlot) -> bool:
 def _status(draft: Draft, slot: EngineSlot, group: PDGroup, blocked: Reason | None) -> EngineSlotStatus:
     engine = attached(draft.snapshot, slot, draft.pods, draft.now)
     asked = slot_weight(draft, group, slot).weight
-    known = acknowledged_weight(draft.snapshot, group, slot, 0.0)
-    weight = asked if known is None else known
+    weight = weight_to_show(draft.snapshot, group, slot, asked)
     verdicts = [_bound(slot), _serving(slot, asked, weight), _remapped(draft, slot)]
     if blocked is not None:
         verdicts.append(Verdict(ConditionType.BLOCKED, True, blocked.code, blocked.message))
