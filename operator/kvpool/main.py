@@ -58,6 +58,7 @@ class Operator:
         self._metrics.build_info.labels(version("kvpool")).set(1)
         self._leading: Leading | None = None
         self._serving = False
+        self._stop = asyncio.Event()
         self._steps_up: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -66,12 +67,10 @@ class Operator:
         health = Health(self._registry, self._wrong, lambda: self._serving)
         await health.start(settings.listen_address, settings.metrics_port)
         rest = await Rest.connect(Access(kubeconfig=settings.kubeconfig), hook=self._count_request)
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        self._claim_signals()
         work = asyncio.create_task(self._work(rest), name="operator")
         beat = asyncio.create_task(health.beat(), name="heartbeat")
-        stopping = asyncio.create_task(stop.wait(), name="signals")
+        stopping = asyncio.create_task(self._stop.wait(), name="signals")
         await asyncio.wait({work, beat, stopping}, return_when=asyncio.FIRST_COMPLETED)
         for task in (work, beat, stopping):
             task.cancel()
@@ -81,6 +80,10 @@ class Operator:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+    def _claim_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
 
     async def _work(self, rest: Rest) -> None:
         settings = self._settings
@@ -159,6 +162,7 @@ class Operator:
             namespace=settings.namespace,
             mode_cap=settings.mode_cap,
             faults=FaultPoints.from_environment(),
+            claim_signals=self._claim_signals,
         )
 
     def _agent_changed(self, node: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,6 +87,8 @@ class Surroundings:
     namespace: str
     mode_cap: Mode
     faults: FaultPoints
+    claim_signals: Callable[[], None]
+    """Makes SIGTERM end this process in order; called again when a library took the signal for itself."""
 
 
 class Leading:
@@ -95,7 +98,7 @@ class Leading:
         self._given = given
         self._since = time.monotonic()
         self._used = (0, 0)
-        self.watching = Watching(given.rest, given.facts.store, given.namespace)
+        self.watching = Watching(given.rest, given.facts.store, given.namespace, given.claim_signals)
         self._stepping: asyncio.Lock = asyncio.Lock()
         self._reconciler: Reconciler | None = None
 

@@ -8,15 +8,16 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
 
 from kvpool.adapters.routers.base import ASSUMED_AFTER_SECONDS, Desired, Rendered, Revision, RouterOutput
+from kvpool.api import labels
 from kvpool.api.pdgroup import Output, PDGroup
 from kvpool.cluster.apply import Applier
-from kvpool.cluster.errors import ApiError
+from kvpool.cluster.reads import find
 from kvpool.cluster.resources import ENDPOINT_SLICES, HTTP_ROUTES, PODS, SERVICES, Obj, Resource
 from kvpool.cluster.rest import Rest
 from kvpool.control import managers
@@ -33,6 +34,8 @@ _READ_BACK_SECONDS: Final = 0.03
 _READ_BACK_SLOW_SECONDS: Final = 1.0
 """Pace of reading back once an output is late: a missing gateway must not cost a storm of requests."""
 _RETRY_SECONDS: Final = (0.1, 0.5, 2.0, 5.0)
+_LEARN_SECONDS: Final = 1.0
+"""How long a data plane is given to learn of new Services and slices before a route sends to them."""
 _REAPPLY_SECONDS: Final = 60.0
 """How often all objects are applied again, so that what others changed or deleted comes back."""
 
@@ -50,6 +53,8 @@ class _Channel:
     error: str = ""
     applied: dict[tuple[str, str], Obj] = field(default_factory=dict)
     pods: Mapping[str, PodFact] = field(default_factory=dict)
+    known: set[str] | None = None
+    """Slots that the data plane knows as backends; None until looked up."""
     task: asyncio.Task[None] | None = None
 
 
@@ -99,11 +104,10 @@ class RouteWriter:
             group_uid=group.metadata.uid,
             frozen_on_delete=group.spec.routing.on_delete == "FreezeLast",
             output=output,
-            number=self._next,
+            number=self._number(),
             members=members,
             port=role.port if role is not None else 8000,
         )
-        self._next += 1
         channel.changed.set()
         if channel.task is None or channel.task.done():
             channel.task = asyncio.create_task(self._serve(key, channel), name=f"route {key[0]} {key[1]}")
@@ -148,8 +152,10 @@ class RouteWriter:
                 await self._bring(channel, revision)
                 failures, channel.error = 0, ""
                 pause = _REAPPLY_SECONDS
-            except (ApiError, ValueError) as error:
-                channel.error = str(error)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one output's fault must not end its task: say it, try again
+                channel.error = str(error) or type(error).__name__
                 _log.warning("output not written", group=str(key[0]), output=key[1], error=str(error))
                 pause = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
                 failures += 1
@@ -160,8 +166,21 @@ class RouteWriter:
 
     async def _bring(self, channel: _Channel, revision: Revision) -> None:
         output = self._outputs[revision.output.type.value]
+        if channel.known is None:
+            channel.known = await self._backends_in_force(output.render(revision))
+        new = [member for member in revision.members if _is_new(member, channel.known)]
+        if output.carries_weights and not channel.known and not any(member.weight for member in new):
+            # Nothing is sent anywhere by this output yet, and an entrance without a way on would refuse all.
+            self._acknowledge(channel, revision, observed=True, written_at=time.monotonic())
+            return
+        if new and output.carries_weights:
+            await self._introduce(channel, output, revision, new)
+            if channel.changed.is_set():
+                return
+            revision = channel.wanted = replace(revision, number=self._number())
         rendered = output.render(revision)
         await self._apply(channel, rendered)
+        channel.known |= {member.slot.name for member in revision.members if member.endpoint}
         written_at = time.monotonic()
         while not channel.changed.is_set():
             reading = await output.read_back(revision)
@@ -174,6 +193,47 @@ class RouteWriter:
             pause = _READ_BACK_SLOW_SECONDS if assumed else _READ_BACK_SECONDS
             with suppress(TimeoutError):
                 await asyncio.wait_for(channel.changed.wait(), pause)
+
+    async def _introduce(
+        self, channel: _Channel, output: RouterOutput, revision: Revision, new: Sequence[SlotWeight]
+    ) -> None:
+        """Let the data plane learn new backends before requests are sent to them.
+
+        It watches Services, slices and routes apart, and would answer for a backend it does not know with an
+        error. What the revision says of the others is in force meanwhile.
+        """
+        waiting = {member.slot for member in new}
+        members = tuple(
+            replace(member, weight=0) if member.slot in waiting else member for member in revision.members
+        )
+        rendered = output.render(replace(revision, members=members))
+        if not channel.known:
+            rendered = replace(rendered, objects=rendered.objects[:-1])
+        await self._apply(channel, rendered)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(channel.changed.wait(), _LEARN_SECONDS)
+
+    async def _backends_in_force(self, rendered: Rendered) -> set[str]:
+        """The slots that the output's route already names; empty when there is none, or for other outputs."""
+        routes = [desired.manifest for desired in rendered.objects if desired.kind == "HTTPRoute"]
+        if not routes:
+            return set()
+        target = HTTP_ROUTES.of(routes[0])
+        route = await find(self._rest, target)
+        named = {
+            backend["name"]
+            for rule in (route or {}).get("spec", {}).get("rules", [])
+            for backend in rule.get("backendRefs", [])
+        }
+        return {
+            desired.manifest["metadata"]["labels"][labels.SLOT]
+            for desired in rendered.objects
+            if desired.kind == "Service" and desired.manifest["metadata"]["name"] in named
+        }
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next - 1
 
     async def _apply(self, channel: _Channel, rendered: Rendered) -> None:
         for desired in rendered.objects:
@@ -205,6 +265,10 @@ class RouteWriter:
             weights={member.slot.name: member.weight for member in revision.members},
         )
         self._on_ack()
+
+
+def _is_new(member: SlotWeight, known: set[str]) -> bool:
+    return bool(member.endpoint) and member.slot.name not in known
 
 
 def carried(members: Sequence[SlotWeight]) -> tuple[tuple[ObjectKey, int, str, str], ...]:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -38,8 +38,11 @@ _log = structlog.get_logger()
 class Watching:
     """All watches of one leadership."""
 
-    def __init__(self, rest: Rest, store: FactStore, namespace: str) -> None:
+    def __init__(
+        self, rest: Rest, store: FactStore, namespace: str, claim_signals: Callable[[], None]
+    ) -> None:
         self._rest = rest
+        self._claim_signals = claim_signals
         self._store = store
         backoff = jittered(random.random)
         self._watches = [ListWatch(rest, resource, store, backoff=backoff) for resource in MACHINES]
@@ -54,7 +57,9 @@ class Watching:
             for watch in self._watches:
                 group.create_task(watch.run(), name=f"watch {watch.resource}")
             group.create_task(self._resync_people(), name="resync people's kinds")
-            group.create_task(self._kopf(), name="kopf")
+            started = asyncio.Event()
+            group.create_task(self._kopf(started), name="kopf")
+            group.create_task(self._reclaim_signals(started), name="signals")
 
     async def synced(self) -> None:
         """Return once every resource was listed completely."""
@@ -74,14 +79,20 @@ class Watching:
             if age > SILENCE_LIMIT_SECONDS
         ]
 
-    async def _kopf(self) -> None:
+    async def _kopf(self, started: asyncio.Event) -> None:
         await kopf.operator(
             registry=people_registry(self._rest, self._store),
             settings=people_settings(),
             clusterwide=True,
             standalone=True,
+            ready_flag=started,
         )
         raise RuntimeError("the watch of people's kinds ended")
+
+    async def _reclaim_signals(self, started: asyncio.Event) -> None:
+        """Kopf takes SIGTERM for itself when it starts, and would not give the Lease back."""
+        await started.wait()
+        self._claim_signals()
 
     async def _resync_people(self) -> None:
         """List people's kinds at the start and then at intervals: a watch never tells what it missed."""

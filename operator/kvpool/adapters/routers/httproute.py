@@ -58,7 +58,7 @@ class HTTPRouteOutput:
         backends = []
         for member in members:
             name = member_service(revision, member.slot.name)
-            objects.append(Desired("Service", _service(revision, name)))
+            objects.append(Desired("Service", _service(revision, name, member.slot.name)))
             ends = [endpoint(member.endpoint, ready=True)]
             objects.append(
                 Desired("EndpointSlice", slice_manifest(revision, name, name, ends, _port(member.endpoint)))
@@ -119,9 +119,9 @@ def _port(address: str) -> int:
     return int(address.rpartition(":")[2])
 
 
-def _service(revision: Revision, name: str) -> dict[str, Any]:
+def _service(revision: Revision, name: str, slot_name: str) -> dict[str, Any]:
     return {
-        "metadata": metadata_of(revision, name, _labels(revision)),
+        "metadata": metadata_of(revision, name, {**_labels(revision), labels.SLOT: slot_name}),
         "spec": {"ports": [{"name": "http", "port": revision.port, "protocol": "TCP"}]},
     }
 
