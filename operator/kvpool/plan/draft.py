@@ -8,7 +8,10 @@ from kvpool.model.snapshot import Snapshot
 from kvpool.plan.engines import PodBook
 from kvpool.plan.judgement import Judgement, judge
 from kvpool.plan.moves import Moves
+from kvpool.plan.stock import Stock
 from kvpool.rules.epochs import next_sequence, slot_epoch
+
+SOON_SECONDS = 0.1
 
 
 class Draft:
@@ -20,11 +23,12 @@ class Draft:
         self.judgement: Judgement = judge(snapshot, now)
         self.moves = Moves(snapshot)
         self.pods = PodBook(snapshot.pods)
+        self.stock = Stock(snapshot, self.judgement, self.pods)
         self.reserved: set[DeviceRef] = set(self.moves.reserved())
         self.blocked: dict[ObjectKey, Reason] = {}
         """Slots that should move and cannot."""
         self.opened: set[ObjectKey] = set()
-        """Slots whose move this plan opens."""
+        """Slots whose move this plan opens, or leaves to the next one."""
         self.served: set[ObjectKey] = set()
         """Slots whose move this plan ends as serving."""
         self.opened_in: dict[tuple[str | None, RemapKind], int] = {}
@@ -76,6 +80,12 @@ class Draft:
         """Say that a slot should move and cannot."""
         self.blocked[slot] = reason
         self.explain(f"slot {slot}", reason)
+
+    def put_off(self, slot: ObjectKey, reason: Reason) -> None:
+        """Leave a slot to the next plan."""
+        self.opened.add(slot)
+        self.explain(f"slot {slot}", reason)
+        self.look_again(self.now.monotonic_seconds + SOON_SECONDS)
 
     def withhold(self, withheld: Withheld) -> None:
         """Say what would have been done."""

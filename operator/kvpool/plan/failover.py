@@ -32,6 +32,9 @@ from kvpool.plan.validity import why_not_valid
 from kvpool.plan.weights import route
 from kvpool.rules.epochs import operator_epochs_in
 
+MOST_FIRST_PLACES = 16
+"""Slots that one plan finds a first place for: each search looks at every device."""
+
 _URGENCY = (RemapKind.RESTORATIVE, RemapKind.VOLUNTARY, RemapKind.INITIAL)
 
 
@@ -91,15 +94,19 @@ def _advance(draft: Draft, remap: Remap, needs: _Needs) -> None:
 
 def _open_moves(draft: Draft, needs: _Needs) -> None:
     """Open what is needed, urgent moves first; a slot moves once at a time."""
+    groups = draft.snapshot.groups
+    invalid = {key: why_not_valid(draft.snapshot, group) for key, group in groups.items()}
     for kind in _URGENCY:
         for key, (slot, group, spec, need) in sorted(needs.items()):
             if need.kind is not kind or draft.moves.open_of(key) is not None:
                 continue
-            invalid = why_not_valid(draft.snapshot, group) if kind is RemapKind.INITIAL else None
-            if invalid is not None:
-                draft.block(key, invalid)
-            else:
+            wrong = invalid[ObjectKey(key.namespace, slot.spec.pd_group)]
+            if kind is not RemapKind.INITIAL or (wrong is None and len(draft.opened) < MOST_FIRST_PLACES):
                 open_move(draft, slot, group, spec, need)
+            elif wrong is not None:
+                draft.block(key, wrong)
+            else:
+                draft.put_off(key, Reason("Queued", "other slots of this plan find their places first"))
 
 
 def _part_with_slots(draft: Draft) -> None:

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kvpool.api.engineslot import EngineSlot, Seat
-from kvpool.api.kvnode import DeviceVerdict
 from kvpool.api.pdgroup import Attach, PDGroup, RoleSpec
 from kvpool.api.remap import RemapKind
 from kvpool.api.supernode import Supernode
 from kvpool.model.ids import DeviceRef
 from kvpool.model.observations import AgentView
-from kvpool.plan.domains import distance, maintenance_of, members_of, supernode_of
+from kvpool.plan.domains import distance, members_of
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import READINESS, Engine, is_engine_pod, is_standby_pod
 from kvpool.plan.freshness import is_fresh
 from kvpool.plan.liveness import HostState
+from kvpool.plan.moves import devices_of
 from kvpool.plan.sizes import listed
 
 
@@ -96,16 +96,15 @@ class Search:
             and leaving.node == node
             and self.draft.moves.is_withdrawn(self.slot)
             and all(
-                why_unfit(self.draft, node, device) is None
-                and DeviceRef(node, device) not in self.draft.reserved
-                for device in leaving.devices
+                self.draft.stock.why_unfit(ref) is None and ref not in self.draft.reserved
+                for ref in devices_of([leaving])
             )
         )
 
     def _places_on(self, node: str, agent: AgentView, free: tuple[str, ...]) -> Iterator[Place]:
         size = self.spec.devices_per_pod
         held: set[str] = {device.id for device in agent.devices if device.holder}
-        for engine in self.draft.pods.idle_engines(agent):
+        for engine in self.draft.stock.idle_engines(node):
             held.update(engine.devices)
             if not set(engine.devices) <= set(free):
                 continue
@@ -169,23 +168,12 @@ def device_ids(agent: AgentView) -> tuple[str, ...]:
 
 def why_not_free(draft: Draft, node: str, device: str) -> str | None:
     """Say why a device cannot be taken; None when it is free and verified."""
-    kvnode = draft.snapshot.kvnodes[node]
-    if any(claim.device == device for claim in kvnode.spec.claims):
+    ref = DeviceRef(node, device)
+    if draft.stock.is_claimed(ref):
         return "claimed"
-    if DeviceRef(node, device) in draft.reserved:
+    if ref in draft.reserved:
         return "about to be claimed"
-    return why_unfit(draft, node, device)
-
-
-def why_unfit(draft: Draft, node: str, device: str) -> str | None:
-    """Say why nobody may be seated on a device; None when it is known to be sound and wanted."""
-    kvnode = draft.snapshot.kvnodes[node]
-    if any(entry.device == device for entry in kvnode.spec.quarantine):
-        return "in quarantine"
-    if maintenance_of(supernode_of(draft.snapshot, node), node, device) is not None:
-        return "under maintenance"
-    verdict = draft.judgement.device(node, device).verdict
-    return None if verdict is DeviceVerdict.HEALTHY else verdict.value.lower()
+    return draft.stock.why_unfit(ref)
 
 
 def free_devices(draft: Draft, nodes: Iterable[str]) -> tuple[DeviceRef, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kvpool.api import EngineSlot
 from kvpool.api.remap import RemapKind
 from kvpool.model.ids import DeviceRef, ObjectKey
 from kvpool.plan.moves import devices_of
@@ -24,12 +25,16 @@ class Invariants:
         self.epochs_grow_and_are_never_used_twice()
         self.a_soft_move_waits_for_weight_zero()
 
+    def _standing(self) -> list[tuple[ObjectKey, EngineSlot]]:
+        """Slots that are not being deleted; the others may have given their devices back already."""
+        slots = self.world.api.slots.items()
+        return [(key, slot) for key, slot in slots if slot.metadata.deletion_timestamp is None]
+
     def a_device_is_promised_once(self) -> None:
         """S1: at most one move that is not over takes a device, and nobody else holds it."""
-        api = self.world.api
         promised: dict[DeviceRef, str] = {}
         holders = {
-            device: str(key) for key, slot in api.slots.items() for device in devices_of(slot.spec.seats)
+            device: str(key) for key, slot in self._standing() for device in devices_of(slot.spec.seats)
         }
         for remap in self.world.open_remaps():
             slot = f"{remap.metadata.namespace}/{remap.spec.slot}"
@@ -41,16 +46,14 @@ class Invariants:
     def a_device_holds_one_slot(self) -> None:
         """S1: two slots never have a seat on the same device."""
         holders: dict[DeviceRef, ObjectKey] = {}
-        for key, slot in self.world.api.slots.items():
+        for key, slot in self._standing():
             for device in devices_of(slot.spec.seats):
                 assert device not in holders, f"S1: {device} holds {holders[device]} and {key}"
                 holders[device] = key
 
     def a_seat_stays_claimed_for_its_slot(self) -> None:
         """S1: what a slot holds, nobody else has claimed, and nobody gave back."""
-        for key, slot in self.world.api.slots.items():
-            if slot.metadata.deletion_timestamp is not None:
-                continue
+        for key, slot in self._standing():
             for node, device in devices_of(slot.spec.seats):
                 claims = self.world.api.kvnodes[node].spec.claims
                 owners = [claim.slot for claim in claims if claim.device == device]
