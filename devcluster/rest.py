@@ -126,7 +126,7 @@ class Api:
         try:
             try:
                 return self._exchange(connection, method, target, payload, headers)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
                 self._forget_connection()
                 if fresh:
                     raise

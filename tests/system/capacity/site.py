@@ -75,7 +75,6 @@ class Site:
         infra: int = 1,
         mode: str = "Enforce",
         store: bool = True,
-        gateway_api: bool = False,
         prepare: Callable[[SimulatedHost], None] | None = None,
         **values: str,
     ) -> Site:
@@ -85,8 +84,6 @@ class Site:
         gate = Gate()
         site = cls(installed, None, gate)
         try:
-            if gateway_api:
-                plane.install_gateway_api()
             runner = installed.runner
 
             def run(host: SimulatedHost, pod: JsonObject) -> ManagedProcess | None:
@@ -108,13 +105,14 @@ class Site:
                 )
                 installed.hosts[name] = host.bring_up()
                 host.files.outer(SSD_FOLDER).mkdir(parents=True)
+                site.write_devices(name, 2)
                 if prepare is not None:
                     prepare(host)
             if store:
                 site.start_master()
             settings = {
                 "agent.hostFolder": HOST_FOLDER,
-                "agent.devices": f"simulated:{HOST_FOLDER}/devices.json",
+                "agent.devices": "simulated:/var/lib/kvpool/devices.json",
                 "agent.ssdFolders[0]": SSD_FOLDER,
             }
             installed.install(mode, **{**settings, **values})
@@ -159,6 +157,13 @@ class Site:
                 "ports": [{"port": 50051}],
             }
         )
+
+    def write_devices(self, node: str, count: int) -> None:
+        """Say how many healthy accelerators a node has."""
+        devices = [{"id": f"dev{n}", "uuid": f"{node}-dev{n}", "faults": []} for n in range(count)]
+        file = self.hosts[node].files.outer(f"{HOST_FOLDER}/devices.json")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"devices": devices}))
 
     # Short names
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from devcluster.rest import ApiError
 from tests.chart.rendering import of_kind, render
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import KVPOOL, NAMESPACE, Site, SiteFactory
+from tests.system.capacity.site import NAMESPACE, Site, SiteFactory
 
 pytestmark = [pytest.mark.real, pytest.mark.memory, pytest.mark.xdist_group("rights-used")]
 
@@ -19,17 +17,23 @@ Right = tuple[str, str, str]
 WRITES = {"create", "update", "patch", "delete"}
 
 NOT_USED_HERE: dict[Right, str] = {
-    ("", "pods/eviction", "create"): "stops an engine on a failed device where the fence has to be proven",
     ("", "secrets", "update"): "renews the authority before it ends, after years",
     ("", "configmaps", "update"): "publishes a renewed authority",
-    ("kvpool.dev", "remaps", "patch"): "takes a finished move's finalizer and cancels moves",
-    ("kvpool.dev", "remaps", "delete"): "old moves are removed when there are many",
+    ("kvpool.dev", "remaps", "create"): "moves, in tests/system/failover",
+    ("kvpool.dev", "remaps/status", "patch"): "moves, in tests/system/failover",
+    ("gateway.networking.k8s.io", "httproutes", "create"): "output HTTPRoute, in tests/system/failover",
+    ("gateway.networking.k8s.io", "httproutes", "patch"): "output HTTPRoute, in tests/system/failover",
+    ("", "services", "create"): "output HTTPRoute, in tests/system/failover",
+    ("", "services", "patch"): "output HTTPRoute, in tests/system/failover",
+    ("discovery.k8s.io", "endpointslices", "create"): "output HTTPRoute, in tests/system/failover",
+    ("discovery.k8s.io", "endpointslices", "patch"): "output HTTPRoute, in tests/system/failover",
+    ("", "pods", "patch"): "output PodLabel",
 }
 
 
 @pytest.fixture(scope="module")
 def site(make_site: SiteFactory) -> Site:
-    site = make_site(hosts=2, store=False, gateway_api=True)
+    site = make_site(hosts=2, store=False)
     site.budget()
     return site
 
@@ -64,36 +68,16 @@ def refused(site: Site) -> list[str]:
     return [str(write) for write in found if write.code == 403]
 
 
-def group(**decode: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the spec
-    outputs = [
-        {
-            "name": "edge",
-            "type": "HTTPRoute",
-            "httpRoute": {"backends": "PerMember", "parentRef": {"name": "gateway"}},
-        },
-        {"name": "label", "type": "PodLabel", "podLabel": {"key": "serving", "value": "true"}},
-        {"name": "slices", "type": "EndpointSlice", "endpointSlice": {"serviceName": "decode"}},
-    ]
-    return {
-        "mode": "Enforce",
-        "poolRef": {"name": "chat"},
-        "decode": {"podSelector": {"matchLabels": {"app": "decode"}}, **decode},
-        "routing": {"outputs": outputs, "onDelete": "Remove"},
-    }
-
-
 def test_the_operator_uses_the_rights_it_has_and_is_refused_none(site: Site) -> None:
     site.pool("chat", store=False, DRAM="64Mi")
     site.wait_bound("chat")
-    container = {"name": "engine", "image": "engine"}
-    metadata = {"name": "decode-0", "namespace": NAMESPACE, "labels": {"app": "decode"}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
-    site.hosts["node-1"].add_pod(pod)
     site.apply("Supernode", "sn-a", {"mode": "Enforce", "nodeSelector": {"matchLabels": {"pool": "gpu"}}})
-    site.apply("PDGroup", "chat", group(), NAMESPACE)
-    rights = ("kvpool.dev", "engineslots", "create"), ("gateway.networking.k8s.io", "httproutes", "patch")
-    wait_until(lambda: set(rights) <= used(site), 60, f"the operator to use {rights}")
-    site.admin.delete(KVPOOL, "PDGroup", "chat", NAMESPACE)
+    decode = {"podSelector": {"matchLabels": {"app": "decode"}}, "instances": 1}
+    group = {"mode": "Enforce", "poolRef": {"name": "chat"}, "decode": decode}
+    site.apply("PDGroup", "chat", group, NAMESPACE)
+    created = ("kvpool.dev", "engineslots", "create")
+    wait_until(lambda: created in used(site), 60, "a slot")
+    site.apply("PDGroup", "chat", {**group, "decode": {**decode, "instances": 0}}, NAMESPACE)
     site.delete_pool("chat")
     site.hosts["node-2"].remove()
     missing = granted() - set(NOT_USED_HERE)
