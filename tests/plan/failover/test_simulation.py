@@ -194,8 +194,8 @@ class Failover(RuleBasedStateMachine):
 
 
 Failover.TestCase.settings = settings(
-    max_examples=30,
-    stateful_step_count=40,
+    max_examples=20,
+    stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     print_blob=True,
@@ -262,7 +262,7 @@ class LongHistory:
         self.machine.somebody_wants_something(self.draw.choice(WISHES), self.draw.choice(HOSTS))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_a_long_history_of_faults_is_safe_and_ends_well(seed: int) -> None:
     history = LongHistory(seed)
     for _ in range(100):
