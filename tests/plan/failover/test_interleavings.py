@@ -15,7 +15,7 @@ from tests.builders.failover import World, two_racks
 from tests.builders.failover_operator import Operator
 from tests.plan.failover.invariants import Invariants, settled
 
-DEPTH = 10
+DEPTH = 9
 MOST_DEATHS = 2
 WRITES = ("OpenRemap", "ClaimDevices", "BindSlot", "WriteSlotStatus", "WriteRemapStatus", "ReleaseClaims")
 

@@ -194,7 +194,7 @@ class Failover(RuleBasedStateMachine):
 
 
 Failover.TestCase.settings = settings(
-    max_examples=20,
+    max_examples=10,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
