@@ -15,3 +15,7 @@ step yamllint --strict .
 step shellcheck tools/*.sh .ci/run
 step python -m tools.crdgen --check
 step python -m tools.docs --check
+step tools/check-wire.sh
+step diff alerts/alerts.yaml charts/kvpool/files/alerts.yaml
+python -m devcluster.build helm
+step "$(python -c 'from devcluster import recipe; print(recipe.binary("helm"))')" lint --strict charts/kvpool
