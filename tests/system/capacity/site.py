@@ -362,6 +362,11 @@ class Site:
         found = re.findall(rf"^{name}(\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
         return {labelled: float(value) for labelled, value in found}
 
+    def capacity_steps(self) -> float:
+        """How many capacity steps of the leader succeeded."""
+        found = self.metric("operator", "kvpool_reconcile_total")
+        return sum(value for name, value in found.items() if 'loop="capacity"' in name and "success" in name)
+
     # What the machine says
 
     def keeper_pods(self, node: str, pool: str) -> list[JsonObject]:

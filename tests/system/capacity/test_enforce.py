@@ -94,6 +94,18 @@ def test_used_bytes_rise_with_puts_and_kernel_master_and_status_agree(site: Site
         store.close()
 
 
+def test_the_figures_of_a_quiet_pool_stay_in_the_metrics(site: Site, pool: str) -> None:
+    begun = site.capacity_steps()
+    seen: list[dict[str, float]] = []
+
+    def planned() -> bool:
+        seen.append(site.metric("operator", "kvpool_pool_bytes"))
+        return site.capacity_steps() >= begun + 4
+
+    wait_until(planned, 60, "four more capacity steps")
+    assert all(f'{{namespace="inference",pool="{pool}",state="bound",tier="DRAM"}}' in one for one in seen)
+
+
 def test_processes_stay_within_their_memory(site: Site, pool: str) -> None:
     assert resident_bytes(site.installed.process("operator")) <= 250e6
     for node in site.nodes:

@@ -133,18 +133,12 @@ def test_recommend_says_what_it_would_do_and_does_not(site: Site) -> None:
     site.delete_pool_object("asking")
 
 
-def planned(site: Site) -> float:
-    """How many capacity steps of the leader succeeded."""
-    found = site.metric("operator", "kvpool_reconcile_total")
-    return sum(value for name, value in found.items() if 'loop="capacity"' in name and "success" in name)
-
-
 def test_raising_the_cap_alone_changes_nothing(site: Site) -> None:
     set_cap(site, "Observe")
     site.pool("calm", mode="Observe", DRAM="64Mi")
     site.wait_condition("calm", "ActionWithheld=False ModeObserve")
     set_cap(site, "Enforce")
-    wait_until(lambda: planned(site) > 3, 60, "the new leader to plan a few times")
+    wait_until(lambda: site.capacity_steps() > 3, 60, "the new leader to plan a few times")
     site.pool("calmer", mode="Observe", DRAM="64Mi")
     site.wait_condition("calmer", "ActionWithheld=False ModeObserve")
     written = site.installed.plane.audit.writes(user=site.operator_user)

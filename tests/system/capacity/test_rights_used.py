@@ -17,9 +17,9 @@ Right = tuple[str, str, str]
 WRITES = {"create", "update", "patch", "delete"}
 
 NOT_USED_HERE: dict[Right, str] = {
-    ("", "secrets", "update"): "renews the authority before it ends, after years",
     ("", "configmaps", "update"): "publishes a renewed authority",
     ("kvpool.dev", "remaps", "create"): "moves, in tests/system/failover",
+    ("kvpool.dev", "remaps", "delete"): "clears away old moves, in tests/system/failover",
     ("kvpool.dev", "remaps/status", "patch"): "moves, in tests/system/failover",
     ("gateway.networking.k8s.io", "httproutes", "create"): "output HTTPRoute, in tests/system/failover",
     ("gateway.networking.k8s.io", "httproutes", "patch"): "output HTTPRoute, in tests/system/failover",
