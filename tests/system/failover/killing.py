@@ -1,11 +1,9 @@
-"""The operator is killed right before and right after each deciding write of a move: it is made once."""
+"""A move during which the operator is killed at a deciding write, and all that must hold after it."""
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-
-import pytest
 
 from tests.harness.waiting import wait_until
 from tests.system.failover.figures import record
@@ -13,20 +11,10 @@ from tests.system.failover.world import NODES, FailoverWorld, node_of, serves
 
 WRITES = ("OpenRemap", "ClaimDevices", "BindSlot", "WriteSlotStatus", "WriteRemapStatus", "ReleaseClaims")
 NEW_LEADER_SECONDS = 20.0
-pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(f"{moment}:{write}", marks=pytest.mark.xdist_group(f"failover-killed-{moment}"))
-        for moment in ("before", "after")
-        for write in WRITES
-    ],
-)
-def test_a_move_ends_bound_once_under_one_new_epoch_when_the_operator_is_killed(
-    world: FailoverWorld, point: str
-) -> None:
+def move_through_a_kill(world: FailoverWorld, point: str) -> None:
+    """Break a device while the operator is to die at `point`; assert that the move ends as it should."""
     operator = world.replace_operator(point)
     doomed = operator.pid
     name, left = world.a_slot()
