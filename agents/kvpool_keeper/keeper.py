@@ -58,6 +58,7 @@ class Keeper:
         self._prepared_bytes = 0
         self._error = ""
         self._orders_error = ""
+        self._write_trouble = ""
         self._next_try_ns: dict[str, int] = {}
         self._drain_until_ns = 0
         self._signals = 0
@@ -67,7 +68,7 @@ class Keeper:
         self._signals += 1
 
     async def run(self) -> None:
-        """Live. Raises OSError when the directory cannot be written."""
+        """Live. A directory that cannot be written never ends the keeper: it holds on and tries again."""
         # It is the agent's to make; made here, it would come back after a release and stay for ever.
         while not self._directory.is_dir():
             if self._signals:
@@ -293,4 +294,15 @@ class Keeper:
         log.warning("store contents lost", reason=reason)
 
     def _write_status(self) -> None:
-        contract.write_file(self._directory / contract.STATUS_FILE, self.status)
+        """Show what is held. On a full disk the heartbeat goes silent, but the memory stays."""
+        trouble = ""
+        try:
+            contract.write_file(self._directory / contract.STATUS_FILE, self.status)
+        except OSError as error:
+            trouble = str(error)
+        if trouble != self._write_trouble:
+            self._write_trouble = trouble
+            if trouble:
+                log.warning("status cannot be written; holding on and trying again", error=trouble)
+            else:
+                log.info("status is written again")

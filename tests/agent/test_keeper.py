@@ -134,6 +134,31 @@ def test_a_full_disk_is_a_failed_phase_and_not_the_end_of_the_keeper(
     keeper.terminate()
 
 
+def test_a_keeper_that_cannot_write_its_status_holds_on_and_writes_it_again_when_there_is_room(
+    small_tmpfs: Path, directory: Path
+) -> None:
+    unit = small_tmpfs / "unit-g1"
+    unit.mkdir()
+    tell(unit, spec(unit, file=str(directory / "segment")))
+    program = Path(sys.executable).with_name("kvpool-keeper")
+    process = ManagedProcess("keeper", [program, "--unit-dir", unit], directory / "keeper.log")
+    process.start()
+    try:
+        wait_for(unit, "ready", lambda s: s.phase is KeeperPhase.READY)
+        fill = small_tmpfs / "fill"
+        with pytest.raises(OSError, match="No space left"):
+            fill.write_bytes(bytes(8 * MIB))
+        process.wait_for_line("status cannot be written")
+        full_at = boottime_ns()
+        fill.unlink()
+        wait_for(unit, "a heartbeat", lambda s: s.heartbeat_boottime_ns > full_at)
+        process.wait_for_line("status is written again")
+        assert status(unit).phase is KeeperPhase.READY
+        assert process.text().count("status cannot be written") == 1
+    finally:
+        process.kill()
+
+
 def test_a_file_in_the_memory_folder_is_never_made_on_the_disk_below(
     directory: Path, keeper: ManagedProcess
 ) -> None:
