@@ -17,7 +17,7 @@ from kvpool_agent.places import Places
 from kvpool_agent.plan_apply import Look, Situation, Step, StepKind, keeper_spec, next_steps
 from kvpool_agent.timing import PREPARE_RETRY_SECONDS, STEP_RETRY_SECONDS, VERIFY_SECONDS
 from kvpool_agent.unit_view import unit_views
-from kvpool_agent.units import KeeperView, Reality, Record, RecordPhase, Source, UnitPlan, UnitView
+from kvpool_agent.units import Finding, KeeperView, Reality, Record, RecordPhase, Source, UnitPlan, UnitView
 from kvpool_keeper import contract
 from kvpool_keeper.contract import KEEPER_SILENT_SECONDS, ContractError, KeeperSpec, KeeperStatus, boottime_ns
 
@@ -103,9 +103,17 @@ class Binder:
             spec = None
         known, seen_at = self._realities.get(record.key, (None, 0.0))
         if known is None or record.phase not in STEADY or time.monotonic() - seen_at > VERIFY_SECONDS:
-            known = self._backends[record.unit.backend].look(record, keeper)
+            known = self._reality(record, keeper)
             self._realities[record.key] = known, time.monotonic()
         return Look(known, keeper, spec)
+
+    def _reality(self, record: Record, keeper: KeeperView) -> Reality:
+        """Ask the backend; a unit that cannot be looked at is not lost, and harms no other unit."""
+        try:
+            return self._backends[record.unit.backend].look(record, keeper)
+        except OSError as error:
+            log.warning("unit cannot be looked at", unit=record.key, error=str(error))
+            return Reality(exists=True, unseen=True, findings=(Finding("CannotLook", str(error)),))
 
     def _keeper(self, directory: Path) -> KeeperView:
         try:
@@ -120,7 +128,15 @@ class Binder:
     def _found_keys(self) -> frozenset[str]:
         """Keys of all objects that carry our name."""
         told = {path.parent.name for path in self._places.units.glob(f"*/{contract.SPEC_FILE}")}
-        return frozenset(told.union(*(backend.remains() for backend in self._backends.values())))
+        return frozenset(told.union(*(self._remains(backend) for backend in self._backends.values())))
+
+    def _remains(self, backend: Backend) -> tuple[str, ...]:
+        """Ask one backend; one whose medium fails hides its own remains alone."""
+        try:
+            return backend.remains()
+        except OSError as error:
+            log.warning("medium cannot be searched for remains", backend=backend.name, error=str(error))
+            return ()
 
     def _do(self, step: Step) -> None:
         key = step.unit.key

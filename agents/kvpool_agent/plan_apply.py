@@ -145,6 +145,9 @@ def _of_record(situation: Situation, record: Record) -> Step | None:
     look = situation.looks.get(record.key)
     if record.phase is RecordPhase.RELEASED:
         return _forget_unless_named(situation, record)
+    unseen = look is not None and look.reality.unseen  # what is on it would be left behind as a stranger
+    if record.phase is RecordPhase.RELEASING and unseen:
+        return None
     if record.phase in (RecordPhase.RELEASING, RecordPhase.PREPARING):  # what could not be undone at once
         return Step(StepKind.REMOVE, record.unit, record)
     if record.phase not in HELD or look is None:
@@ -157,7 +160,7 @@ def _of_record(situation: Situation, record: Record) -> Step | None:
     if look.spec != spec and (record.phase is not RecordPhase.LOST or (releases and look.spec is not None)):
         return Step(StepKind.TELL, followed.unit, followed, spec)
     if releases:
-        return Step(StepKind.REMOVE, followed.unit, followed) if _given_back(look) else None
+        return Step(StepKind.REMOVE, followed.unit, followed) if _given_back(look) and not unseen else None
     if record.phase is RecordPhase.PREPARED and _holds_all(record, look):
         return Step(StepKind.BIND, record.unit, record)
     return None
@@ -190,6 +193,8 @@ def _of_new(situation: Situation, unit: UnitPlan) -> Step | None:
 def _lost(situation: Situation, record: Record, look: Look) -> str:
     if record.volatile and record.boot_id != situation.boot_id:
         return f"the node was booted anew: boot {situation.boot_id}, bound was {record.boot_id}"
+    if look.reality.unseen:
+        return ""
     if not look.reality.exists:
         return "; ".join(finding.message for finding in look.reality.findings) or "its place is gone"
     if record.phase is RecordPhase.BOUND and look.reality.file_bytes < 0:

@@ -118,6 +118,8 @@ class Reality:
 
     exists: bool
     """Whether the place (mount, folder) is there."""
+    unseen: bool = False
+    """Whether the medium could not be looked at: then nothing here says that the unit is lost."""
     resident_bytes: int = 0
     file_bytes: int = -1
     """st_size of the segment's file; -1 when there is none."""

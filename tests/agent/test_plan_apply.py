@@ -176,3 +176,17 @@ def test_a_changed_size_without_a_new_generation_is_named_and_not_followed() -> 
     larger = dataclasses.replace(UNIT, size_bytes=8192)
     assert kinds(situation([larger], (kept, look(kept)))) == []
     assert "size_bytes 4096; 8192 needs a new generation" in conflict(plan_by_name([larger]), kept)
+
+
+UNSEEN = Reality(exists=True, unseen=True, findings=(Finding("CannotLook", "Input/output error"),))
+
+
+def test_a_unit_whose_medium_cannot_be_seen_is_neither_lost_nor_removed() -> None:
+    bound = record(RecordPhase.BOUND)
+    assert kinds(situation([UNIT], (bound, look(bound, reality=UNSEEN)))) == []
+    released = dataclasses.replace(UNIT, release=Release.NOW)
+    gone = keeper(KeeperPhase.RELEASED)
+    for phase in (RecordPhase.BOUND, RecordPhase.RELEASING):
+        kept = record(phase, released)
+        assert kinds(situation([released], (kept, look(kept, gone)))) == [StepKind.REMOVE]
+        assert kinds(situation([released], (kept, look(kept, gone, UNSEEN)))) == []
