@@ -41,10 +41,9 @@ class Journal:
     def load(self) -> None:
         """Read all records; those that are unreadable go to the quarantine. Raises OSError."""
         self._records.clear()
+        for unfinished in self._folder.glob(".*.json.*"):
+            unfinished.unlink()  # a write that never was renamed: nothing was done after it
         for path in sorted(self._folder.glob("*.json")):
-            if path.name.startswith("."):
-                path.unlink()  # a write that never was renamed: nothing was done after it
-                continue
             record = self._read(path)
             if record is not None:
                 self._records[record.key] = record

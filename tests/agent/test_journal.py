@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kvpool_agent.backends.file import FileBackend
 from kvpool_agent.backends.tmpfs import Ability
 from kvpool_agent.journal import Journal
+from kvpool_agent.plan_apply import plan_by_name
 from kvpool_agent.units import Record, RecordPhase, UnitPlan
 from kvpool_keeper.contract import Release
 from tests.agent.lifecycle import MARK, Killed, Machine, killed_at
@@ -125,10 +129,13 @@ def test_an_unreadable_record_is_set_aside_and_named_and_nothing_is_deleted(
     assert [kept.read_bytes() for kept in (tmp_path / "quarantine").iterdir()] == [broken]
 
 
-def test_a_write_that_was_never_finished_counts_as_none(journal: Journal, tmp_path: Path) -> None:
+def test_a_write_that_was_never_finished_counts_as_none_and_is_removed(
+    journal: Journal, tmp_path: Path
+) -> None:
     journal.write(record())
     (tmp_path / "journal" / f".{record().key}.json.4711").write_text("{")
     journal.load()
+    assert [path.name for path in (tmp_path / "journal").iterdir()] == [f"{record().key}.json"]
     assert dict(journal.records) == {record().key: record()}
     assert journal.unreadable == ()
 
@@ -141,3 +148,18 @@ def test_a_record_of_a_backend_that_this_agent_does_not_have_is_set_aside(tmp_pa
     machine.start()
     assert [kept.name.startswith(path.name) for kept in machine.places.quarantine.iterdir()] == [True]
     assert machine.data() == MARK
+
+
+def test_a_unit_that_cannot_be_looked_at_is_degraded_and_harms_no_other(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "file")
+    machine.live(Release.NONE)
+    other = UnitPlan("inference.chat.y.n0", 1, 1 << 20, "tmpfs")
+    broken = OSError(errno.EIO, "Input/output error")
+    failing = mock.patch.object(FileBackend, "look", side_effect=broken)
+    with failing, mock.patch.object(FileBackend, "remains", side_effect=broken):
+        machine.start()
+        views = machine.binder.step_on(plan_by_name([machine.unit, other]), hold=False)
+    phases = {view.name: (view.phase, [finding.reason for finding in view.findings]) for view in views}
+    assert phases[machine.unit.name] == ("Degraded", ["CannotLook"])
+    assert phases[other.name][0] == "Allocating"
+    machine.end_keeper()
