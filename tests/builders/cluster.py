@@ -48,6 +48,7 @@ class Cluster:
         self.pods: dict[ObjectKey, PodFact] = {}
         self.agents: dict[str, AgentView] = {}
         self.stores: dict[ObjectKey, StoreView] = {}
+        self.unreadable: frozenset[tuple[str, ObjectKey]] = frozenset()
         self.plan: Callable[[Snapshot, Instant], Plan] = capacity_plan
         self._versions = 0
 
@@ -187,6 +188,7 @@ class Cluster:
             pods=dict(self.pods),
             agents=dict(self.agents),
             stores=dict(self.stores),
+            unreadable=self.unreadable,
         )
 
     def decide(self) -> Plan:

@@ -234,3 +234,15 @@ def test_a_snapshot_is_built_from_whatever_can_be_read() -> None:
     assert [str(found).split(":")[0] for found in objects.malformed] == [
         "TierBudget gpu cannot be read and is left out"
     ]
+
+
+def test_a_snapshot_names_what_could_not_be_read() -> None:
+    raw = {
+        "kind": "KVPool",
+        "metadata": {"name": "chat", "namespace": "inference"},
+        "spec": {"mode": "Later"},
+    }
+    objects = read_objects([raw], Cluster().now)
+    snapshot = build_snapshot(objects, Leadership(1, 0.0, 0.0), mode_cap=Mode.ENFORCE, paused=False)
+    assert snapshot.may_exist("KVPool", ObjectKey("inference", "chat"))
+    assert not snapshot.pools

@@ -28,7 +28,7 @@ from kvpool.cluster.resources import (
     Obj,
     Resource,
 )
-from kvpool.cluster.store import FactStore, Registration
+from kvpool.cluster.store import FactStore, Key, Registration
 from kvpool.control.metrics import OperatorMetrics
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import NodeFact, PodFact
@@ -49,7 +49,7 @@ class Facts:
     def __init__(self, metrics: OperatorMetrics) -> None:
         self.store = FactStore()
         self._metrics = metrics
-        self._ready_since: dict[str, tuple[bool | None, float]] = {}
+        self._ready_since: dict[str, tuple[str, bool | None, float]] = {}
         self._own: dict[Resource, Registration[Any]] = {}
         for resource, model in _OWN_KINDS.items():
             self._own[resource] = self.store.register(resource, self._parser(model), keep_raw=True)
@@ -57,6 +57,7 @@ class Facts:
         self._pods = self.store.register(PODS, self._total("Pod", project_pod))
         self._slices = self.store.register(ENDPOINT_SLICES, self._total("EndpointSlice", ready_addresses))
         self._config_maps = self.store.register(CONFIG_MAPS, lambda raw: dict(raw.get("data") or {}))
+        self.store.subscribe(self._forget_readiness)
 
     def raw(self, resource: Resource, namespace: str | None, name: str) -> Obj:
         """The object of one of our kinds, as it was last seen.
@@ -119,6 +120,18 @@ class Facts:
         fact = self.store.get(self._pods, key.name, key.namespace)
         return fact.value if fact is not None and isinstance(fact.value, PodFact) else None
 
+    def unreadable(self) -> frozenset[tuple[str, ObjectKey]]:
+        """Kind and key of Nodes and of objects of our kinds that are there and cannot be read."""
+        return frozenset(
+            (kind, ObjectKey(fact.key.namespace or "", fact.key.name))
+            for kind, registration in (
+                *((model.__name__, self._own[resource]) for resource, model in _OWN_KINDS.items()),
+                ("Node", self._nodes),
+            )
+            for fact in self.store.facts(registration)
+            if isinstance(fact.value, Malformed)
+        )
+
     def endpoint(self, namespace: str, service: str) -> str | None:
         """The first ready address of a Service, or None."""
         found = sorted(
@@ -157,15 +170,19 @@ class Facts:
         return self._total(model.__name__, lambda raw: parse_object(model, raw))
 
     def _node(self, raw: Obj) -> NodeFact | Malformed:
-        name = str(raw["metadata"]["name"])
         value = project_node(raw, None)
         if isinstance(value, Malformed):
             return self._count("Node", value)
-        ready, since = self._ready_since.get(name, (None, 0.0))
-        if ready != value.ready or not since:
-            since = time.monotonic()
-            self._ready_since[name] = (value.ready, since)
-        return project_node(raw, since)
+        known = self._ready_since.get(value.name)
+        if known is None or known[:2] != (value.uid, value.ready):
+            known = (value.uid, value.ready, time.monotonic())
+            self._ready_since[value.name] = known
+        return project_node(raw, known[2])
+
+    def _forget_readiness(self, key: Key) -> None:
+        """Let what is remembered of a Node go with the Node."""
+        if key.resource == NODES and self.store.get(self._nodes, key.name) is None:
+            self._ready_since.pop(key.name, None)
 
     def _total(self, kind: str, project: Callable[[Obj], T | Malformed]) -> Callable[[Obj], T | Malformed]:
         def projected(raw: Obj) -> T | Malformed:

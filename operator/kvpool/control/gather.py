@@ -56,5 +56,6 @@ class Gatherer:
             stores=self._stores.views(),
             acks=self._routes.acks(),
             marks=self._marks.view(),
+            unreadable=facts.unreadable(),
             workload_selectors=self._workloads.selectors(),
         )

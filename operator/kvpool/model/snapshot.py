@@ -45,5 +45,12 @@ class Snapshot:
     acks: tuple[OutputAck, ...] = ()
     marks: Mapping[ObjectKey, Mapping[StageName, float]] = field(default_factory=dict)
     """For each open Remap, when each stage was first seen to be over; this leadership's memory only."""
+    unreadable: frozenset[tuple[str, ObjectKey]] = frozenset()
+    """Kind and key (namespace empty for cluster-scoped kinds) of objects that are there and cannot be read,
+    like one of a newer version. They are in none of the mappings above, and yet not gone."""
     workload_selectors: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
     """`namespace/Kind/name` of a workload to its scale selector; None: it has no scale sub-resource."""
+
+    def may_exist(self, kind: str, key: ObjectKey) -> bool:
+        """Whether an object that is in none of the mappings is there all the same, only not readable."""
+        return (kind, key) in self.unreadable

@@ -82,7 +82,7 @@ def _missing(snapshot: Snapshot, group: PDGroup) -> list[tuple[ObjectKey, Engine
             count = len(engine_pods(snapshot, group, spec))
         for instance in range(count):
             key = slot_key(group, role.value, instance)
-            if key not in snapshot.slots:
+            if key not in snapshot.slots and not snapshot.may_exist("EngineSlot", key):
                 wanted = EngineSlotSpec(pd_group=group.metadata.name, role=role, instance=instance)
                 operator_epoch = snapshot.leadership.operator_epoch
                 found.append((key, wanted.model_copy(update={"operator_epoch": operator_epoch})))
@@ -109,6 +109,8 @@ def is_given_up(draft: Draft, slot: EngineSlot) -> bool:
     """Whether a deleting slot's engines are proven to be out, so that its devices may be given back."""
     if slot.metadata.deletion_timestamp is None:
         return False
+    if any(draft.snapshot.may_exist("KVNode", ObjectKey("", seat.node)) for seat in slot.spec.seats):
+        return False  # what the node holds cannot be read
     return all(
         seat.node not in draft.snapshot.kvnodes
         or fence_of_seat(

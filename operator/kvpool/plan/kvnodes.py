@@ -38,6 +38,8 @@ _BACKENDS: Final = frozenset(backend.value for backend in Backend)
 _ENTRIES_MOST: Final = 64
 _EVIDENCE_MOST: Final = 16
 _FINDINGS_MOST: Final = 8
+_MATCHING: Final = frozenset({"TierBudget", "Supernode", "Node"})
+"""Kinds that decide whether a node is one of ours."""
 
 
 def plan_kvnodes(snapshot: Snapshot) -> tuple[CreateKVNode | DeleteKVNode, ...]:
@@ -46,8 +48,10 @@ def plan_kvnodes(snapshot: Snapshot) -> tuple[CreateKVNode | DeleteKVNode, ...]:
     made = [
         CreateKVNode(name, Reason("NodeMatched", f"{why} matches node {name}"))
         for name, why in sorted(wanted.items())
-        if name not in snapshot.kvnodes
+        if name not in snapshot.kvnodes and not snapshot.may_exist("KVNode", ObjectKey("", name))
     ]
+    if any(kind in _MATCHING for kind, _ in snapshot.unreadable):
+        return tuple(made)  # what cannot be read may match the node
     gone = [
         DeleteKVNode(
             name,

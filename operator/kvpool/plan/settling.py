@@ -62,7 +62,7 @@ def _batch(draft: Draft, kvnode: KVNode, given_up: frozenset[ObjectKey]) -> _Bat
 
 
 def _why_over(draft: Draft, node: str, claim: Claim, given_up: frozenset[ObjectKey]) -> str | None:
-    """Say why a claim holds nothing any more; None while it may.
+    """Say why a claim holds nothing any more; None while it may, as for a slot that cannot be read.
 
     A claim for an epoch that its slot has not reached is never released here: a bind that was decided on it
     may still be on its way.
@@ -70,6 +70,8 @@ def _why_over(draft: Draft, node: str, claim: Claim, given_up: frozenset[ObjectK
     key = ObjectKey.of(claim.slot)
     slot = draft.snapshot.slots.get(key)
     if slot is None:
+        if draft.snapshot.may_exist("EngineSlot", key):
+            return None
         watched = draft.now.monotonic_seconds - draft.snapshot.leadership.since
         if watched < ORPHAN_SECONDS:
             draft.look_again(draft.snapshot.leadership.since + ORPHAN_SECONDS)

@@ -10,6 +10,7 @@ from typing import Final
 from kvpool.api.kvnode import UnitPhase, UnitSpec, UnitStore
 from kvpool.api.kvpool import ReclaimPolicy
 from kvpool.model.decisions import Reason, SetUnits
+from kvpool.model.ids import ObjectKey
 from kvpool.plan.admission import Admission
 from kvpool.plan.demand import Demand, TierDemand, belongs_to
 from kvpool.plan.figures import UnitReading
@@ -130,7 +131,12 @@ def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
 
 
 def _reclaim(scene: Scene, ground: Ground, unit: UnitSpec, changes: Changes) -> None:
-    """Give back a deleted pool's unit as its reclaim policy says; the pool's mode is gone with it."""
+    """Give back a deleted pool's unit as its reclaim policy says; the pool's mode is gone with it.
+
+    A pool that is there and cannot be read was not deleted: its units stay as they are.
+    """
+    if scene.snapshot.may_exist("KVPool", ObjectKey.of(unit.pool)):
+        return
     ruling = scene.rulings.of(ground.name, unit.tier)
     if scene.cluster_hold is not None or (ruling is not None and not ruling.standing.may_act):
         return
@@ -241,6 +247,8 @@ def _newest_known(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
 
 def _forget_gone_node(scene: Scene, ground: Ground, changes: Changes) -> None:
     """Take units off a node whose Node object was deleted, once its agent has been silent for long."""
+    if scene.snapshot.may_exist("Node", ObjectKey("", ground.name)):
+        return
     agent = scene.snapshot.agents.get(ground.name)
     leadership = scene.snapshot.leadership
     heard = max(leadership.since, leadership.api_back_since, agent.reported_at if agent else 0.0)

@@ -80,4 +80,5 @@ def build_snapshot(objects: Objects, leadership: Leadership, *, mode_cap: Mode, 
         remaps=objects.keyed(Remap),
         nodes=objects.nodes,
         pods=objects.pods,
+        unreadable=frozenset((found.kind, found.key) for found in objects.malformed),
     )

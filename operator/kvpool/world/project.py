@@ -35,6 +35,12 @@ class Malformed:
     """`namespace/name`, or the name alone."""
     message: str
 
+    @property
+    def key(self) -> ObjectKey:
+        """The object's key; the namespace is empty for a cluster-scoped kind."""
+        namespace, _, name = self.name.rpartition("/")
+        return ObjectKey(namespace, name)
+
     def __str__(self) -> str:
         return f"{self.kind} {self.name} cannot be read and is left out: {self.message}"
 
