@@ -11,19 +11,20 @@ import json
 import re
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from demo.neighbours.mooncake import MooncakeMaster
 from devcluster.hosts import SimulatedHost, host_address
-from devcluster.process import ManagedProcess, ProcessError
+from devcluster.process import ManagedProcess
 from devcluster.rest import JsonObject
 from kvpool.api import labels
 from kvpool.api.quantity import parse_quantity
 from tests.harness import planes
 from tests.harness.installation import Installation
 from tests.harness.waiting import wait_until
+from tests.system.capacity.gate import Gate
 
 KVPOOL = "kvpool.dev/v1alpha1"
 NAMESPACE = "inference"
@@ -38,21 +39,8 @@ FIRST_HOST = 100
 """Clear of the addresses that hosts of single tests get."""
 METRICS_PORTS = {"operator": 8080, "agent": 8081}
 HTTP_SECONDS = 5.0
-KILOBYTE = 1024
 
 _number = itertools.count(1)
-
-
-@dataclass
-class Gate:
-    """Holds keepers of some nodes back before they start; their Pods say so and wait."""
-
-    nodes: set[str] = field(default_factory=set)
-
-    def check(self, host: SimulatedHost, pod: JsonObject) -> None:
-        """Raise ProcessError for a keeper on a node that is held back."""
-        if pod["metadata"]["labels"].get(labels.COMPONENT) == "keeper" and host.name in self.nodes:
-            raise ProcessError("held back by the test")
 
 
 @dataclass
@@ -409,14 +397,6 @@ class Site:
         text = self.hosts[node].files.seen(f"{HOST_FOLDER}/units/{key}/status.json").read_text()
         told: JsonObject = json.loads(text)
         return told
-
-
-def resident_bytes(process: ManagedProcess, *, without_shared: bool = False) -> int:
-    """RSS of a process in bytes; without the pages of tmpfs that it maps, when asked."""
-    text = Path(f"/proc/{process.pid}/status").read_text()
-    fields = dict(re.findall(r"^(VmRSS|RssShmem):\s+(\d+) kB$", text, re.MULTILINE))
-    shared = int(fields["RssShmem"]) if without_shared else 0
-    return (int(fields["VmRSS"]) - shared) * KILOBYTE
 
 
 SiteFactory = Callable[..., Site]

@@ -9,7 +9,8 @@ import pytest
 from demo.neighbours.store import join_store
 from devcluster.ports import free_port
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import MIB, STATES, Site, SiteFactory, resident_bytes
+from tests.system.capacity.resident import resident_bytes
+from tests.system.capacity.site import MIB, STATES, Site, SiteFactory
 
 pytestmark = [pytest.mark.real, pytest.mark.memory, pytest.mark.mooncake, pytest.mark.xdist_group("enforce")]
 
