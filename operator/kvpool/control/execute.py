@@ -20,6 +20,7 @@ from kvpool.cluster.resources import (
     REMAPS,
     Obj,
     Resource,
+    Target,
 )
 from kvpool.cluster.rest import Rest
 from kvpool.control import managers
@@ -121,8 +122,8 @@ class Executor:
         return await self._create(KV_NODES, manifest, managers.CAPACITY)
 
     async def _delete_kvnode(self, action: d.DeleteKVNode) -> bool:
-        await writes.delete(self._rest, KV_NODES.at(None, action.node), uid=action.uid)
-        return True
+        # What was decided on is a node that holds nothing: one that took something since must stay.
+        return await self._delete(KV_NODES.at(None, action.node), action.uid, action.resource_version)
 
     async def _set_units(self, action: d.SetUnits) -> bool:
         known = self._facts.raw(KV_NODES, None, action.node)
@@ -137,9 +138,7 @@ class Executor:
         return await self._create(PODS, keeper_manifest(action.keeper, self._keepers), managers.CAPACITY)
 
     async def _delete_keeper(self, action: d.DeleteKeeper) -> bool:
-        target = PODS.at(action.pod.namespace, action.pod.name)
-        await writes.delete(self._rest, target, uid=action.uid)
-        return True
+        return await self._delete(PODS.at(action.pod.namespace, action.pod.name), action.uid)
 
     # -- slots and moves
 
@@ -160,9 +159,7 @@ class Executor:
         return await self._create(ENGINE_SLOTS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
 
     async def _delete_slot(self, action: d.DeleteSlot) -> bool:
-        target = ENGINE_SLOTS.at(action.key.namespace, action.key.name)
-        await writes.delete(self._rest, target, uid=action.uid)
-        return True
+        return await self._delete(ENGINE_SLOTS.at(action.key.namespace, action.key.name), action.uid)
 
     async def _forget_slot(self, action: d.ForgetSlot) -> bool:
         slot = self._facts.raw(ENGINE_SLOTS, action.key.namespace, action.key.name)
@@ -241,7 +238,7 @@ class Executor:
             self._facts.store.absorb(resource, applied.obj)
         return applied.sent
 
-    # -- the three kinds of write
+    # -- the four kinds of write
 
     async def _create(self, resource: Resource, manifest: Obj, manager: str) -> bool:
         try:
@@ -259,6 +256,12 @@ class Executor:
             self._rest, resource.at(namespace, name), changes, resource_version=version, manager=manager
         )
         self._facts.store.absorb(resource, answer)
+        return True
+
+    async def _delete(self, target: Target, uid: str, resource_version: str | None = None) -> bool:
+        lingering = await writes.delete(self._rest, target, uid=uid, resource_version=resource_version)
+        if lingering is not None:
+            self._facts.store.absorb(target.resource, lingering)
         return True
 
 
