@@ -117,6 +117,19 @@ def test_agents_see_the_folders_of_their_units_and_write_for_the_keepers_user() 
     assert {"--host-units-folder=/data/kvpool/units", "--keeper-user-id=1234"} <= set(told)
 
 
+def test_operator_agents_and_keepers_all_pull_with_the_same_secrets() -> None:
+    documents = render("image.pullSecrets[0].name=registry")
+    pods = [
+        found["spec"]["template"]["spec"]
+        for kind in ("Deployment", "DaemonSet")
+        for found in of_kind(documents, kind).values()
+    ]
+    # The operator makes keeper pods: they get the secrets of their account.
+    keeper = of_kind(documents, "ServiceAccount")["kvpool-keeper"]
+    assert [found["imagePullSecrets"] for found in (*pods, keeper)] == [[{"name": "registry"}]] * 3
+    assert "imagePullSecrets" not in of_kind(render(), "ServiceAccount")["kvpool-keeper"]
+
+
 def test_the_chart_carries_exact_copies_of_definitions_and_alerts() -> None:
     sources = {path.name: path.read_text() for path in (ROOT / "crds").glob("*.yaml")}
     copies = {path.name: path.read_text() for path in (CHART / "files" / "crds").glob("*.yaml")}
