@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kvpool.api.labels import PAUSE_CONFIG_MAP
 from tests.chart.rendering import of_kind, render
 
 
@@ -29,15 +30,29 @@ def test_the_viewer_only_reads_and_only_our_kinds() -> None:
     assert set(rule["verbs"]) == {"get", "list", "watch"}
 
 
-def test_the_editor_writes_what_people_write_and_nothing_that_the_operator_writes() -> None:
-    (rule,) = rules("ClusterRole", "kvpool-editor")
-    assert set(rule["resources"]) == {"tierbudgets", "kvpools", "pdgroups", "supernodes"}
+def test_the_editor_writes_what_people_write_and_of_moves_cancels_and_deletes_them() -> None:
+    own, moves = rules("ClusterRole", "kvpool-editor")
+    assert set(own["resources"]) == {"tierbudgets", "kvpools", "pdgroups", "supernodes"}
+    assert (moves["resources"], set(moves["verbs"])) == (["remaps"], {"patch", "delete"})
 
 
 def test_secrets_and_config_maps_are_within_reach_by_name_alone() -> None:
-    for rule in rules("Role", "kvpool-operator"):
-        if {"secrets", "configmaps"} & set(rule["resources"]) and {"get", "update"} & set(rule["verbs"]):
-            assert rule["resourceNames"] == ["kvpool-ca"]
+    named = {
+        (resource, verb): rule.get("resourceNames")
+        for rule in rules("Role", "kvpool-operator")
+        for resource in {"secrets", "configmaps"} & set(rule["resources"])
+        for verb in rule["verbs"]
+    }
+    # A create has no name yet that the API server could compare.
+    assert named == {
+        ("secrets", "create"): None,
+        ("secrets", "get"): ["kvpool-ca"],
+        ("configmaps", "create"): None,
+        ("configmaps", "get"): ["kvpool-ca"],
+        ("configmaps", "update"): ["kvpool-ca"],
+        ("configmaps", "list"): [PAUSE_CONFIG_MAP],
+        ("configmaps", "watch"): [PAUSE_CONFIG_MAP],
+    }
     cluster = [resource for rule in rules("ClusterRole", "kvpool-operator") for resource in rule["resources"]]
     assert not {"secrets", "configmaps", "leases"} & set(cluster)
 
