@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +14,8 @@ from kvpool.control.work_queue import DueQueue, Lane
 
 STEP_DEADLINE_SECONDS: Final = 30.0
 _BACKOFF_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+_MOVED_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
+"""Pauses after a step that met a moved object: the watch wakes the loop sooner, unless it is stalled."""
 _log = structlog.get_logger()
 
 
@@ -46,6 +48,10 @@ _SETTLE_SECONDS: Final[Mapping[Loop, float]] = {
 
 Step = Callable[[], Awaitable[float | None]]
 """One planning step; returns the moment (monotonic seconds) at which it wants to run again by time alone."""
+
+
+class MovedOn(Exception):  # noqa: N818 - says what happened
+    """Something had moved since the step's plan was made: plan again, on newer facts."""
 
 
 class Reconciler:
@@ -112,11 +118,13 @@ class Reconciler:
             self._metrics.loop_last_success.labels(loop).set_to_current_time()
         except asyncio.CancelledError:
             raise
+        except MovedOn:
+            result, again = "moved", self._back_off(loop, _MOVED_SECONDS)
         except (ApiError, TimeoutError) as error:
-            result, again = "error", self._back_off(loop)
+            result, again = "error", self._back_off(loop, _BACKOFF_SECONDS)
             _log.warning("step failed", loop=loop, error=str(error) or type(error).__name__)
         except Exception:  # noqa: BLE001 - the worker boundary: a fault in one step must not end the loop
-            result, again = "fault", self._back_off(loop)
+            result, again = "fault", self._back_off(loop, _BACKOFF_SECONDS)
             _log.exception("step raised", loop=loop)
         finally:
             self._queue.done(loop, time.monotonic())
@@ -126,7 +134,7 @@ class Reconciler:
         resync = time.monotonic() + self._resync[loop]
         self._queue.add_at(loop, LANES[loop], resync if again is None else min(again, resync))
 
-    def _back_off(self, loop: Loop) -> float:
+    def _back_off(self, loop: Loop, pauses: Sequence[float]) -> float:
         failures = self._failures.get(loop, 0)
         self._failures[loop] = failures + 1
-        return time.monotonic() + _BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)]
+        return time.monotonic() + pauses[min(failures, len(pauses) - 1)]

@@ -15,16 +15,18 @@ from kvpool.control.figures import Figures
 from kvpool.control.gather import Gatherer
 from kvpool.control.marks import Marks
 from kvpool.control.metrics import OperatorMetrics
-from kvpool.control.reconciler import Loop
+from kvpool.control.reconciler import Loop, MovedOn
 from kvpool.control.route_writer import RouteWriter
 from kvpool.control.store_poller import POLL_SECONDS, StorePoller
 from kvpool.control.workloads import Workloads
 from kvpool.fleet.fleet import Fleet
 from kvpool.model import decisions as d
+from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.capacity import capacity_plan
 from kvpool.plan.domain_statuses import domain_statuses
 from kvpool.plan.failover import failover_plan
+from kvpool.plan.moves import slot_of
 from kvpool.plan.node_plan import node_plan
 
 _log = structlog.get_logger()
@@ -56,8 +58,8 @@ class Steps:
         self.marks.add(plan.marks)
         running = {key for key, remap in snapshot.remaps.items() if not remap.status.phase.is_final}
         self.marks.keep_only(running | {mark.remap for mark in plan.marks})
-        wrote = await self._carry_out(plan)
         self.figures.failover(snapshot, plan)
+        wrote = await self._carry_out(plan)
         if wrote or plan.marks:
             self.wake(Loop.FAILOVER, Loop.PLANS)
         return plan.requeue_at
@@ -66,8 +68,8 @@ class Steps:
         """Admission, units, keepers and every status of the capacity chain."""
         snapshot = self.gatherer.snapshot()
         plan = capacity_plan(snapshot, clock.now())
-        wrote = await self._carry_out(plan)
         self.figures.capacity(snapshot, plan)
+        wrote = await self._carry_out(plan)
         if wrote:
             self.wake(Loop.CAPACITY, Loop.PLANS)
         return plan.requeue_at
@@ -106,18 +108,38 @@ class Steps:
         self.routes.publish(snapshot.groups, plan.weights, pods)
 
     async def _carry_out(self, plan: d.Plan) -> bool:
-        """Write, then tell: events follow the writes they speak of. True when anything was written."""
+        """Write, then tell: events follow the writes they speak of. True when anything was written.
+
+        Raises:
+            ApiError: the first one, after all other actions were carried out and told of.
+            MovedOn: when what an action was decided on had moved.
+        """
         outcomes = await self.executor.run(plan.actions)
         for outcome in outcomes:
             result = "done" if outcome.done else "failed" if outcome.error else "moved"
             self.metrics.actions.labels(type(outcome.action).__name__, result).inc()
             if not outcome.done:
                 _log.info("not written", action=type(outcome.action).__name__, detail=outcome.detail)
+        undone = {self._subject(outcome.action) for outcome in outcomes if not outcome.done}
+        self._announce(event for event in plan.events if (event.kind, event.key) not in undone)
         failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
         if failed is not None:
             raise failed
-        self._announce(plan.events)
-        return any(outcome.wrote or not outcome.done for outcome in outcomes)
+        if not all(outcome.done for outcome in outcomes):
+            raise MovedOn
+        return any(outcome.wrote for outcome in outcomes)
+
+    def _subject(self, action: d.Action) -> tuple[str, ObjectKey] | None:
+        """Kind and key of the object that events of a status write are about; None for other writes."""
+        match action:
+            case d.WriteStatus(kind=kind, key=key):
+                return kind, key
+            case d.WriteSlotStatus(key=key):
+                return "EngineSlot", key
+            case d.WriteRemapStatus(key=key) | d.CancelRemap(key=key):
+                remap = self.facts.remaps().get(key)
+                return ("EngineSlot", slot_of(remap)) if remap is not None else None
+        return None
 
     def _announce(self, events: Iterable[d.Announce]) -> None:
         for event in events:
