@@ -93,6 +93,8 @@ class Record:
     """As the kernel shows them, read back after mounting."""
     device_inode: str = ""
     """`<st_dev>:<st_ino>` of the file when it was bound."""
+    medium: str = ""
+    """The filesystem that the unit's folder was on, for backend file; empty when that was not noted."""
     message: str = ""
     version: int = 1
 

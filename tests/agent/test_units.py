@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from kvpool_agent import actions
 from kvpool_agent.backends.file import FileBackend
 from kvpool_agent.backends.tmpfs import Ability, TmpfsBackend
+from kvpool_agent.plan_apply import plan_by_name
 from kvpool_agent.units import KeeperView, UnitPlan
-from kvpool_keeper.contract import KeeperPhase, KeeperStatus
+from kvpool_keeper.contract import KeeperPhase, KeeperStatus, Release
 from kvpool_keeper.segment import allocate
+from tests.agent.lifecycle import MARK, Machine
 from tests.agent.node import MIB, TestNode
 from tests.agent.scripted_operator import ScriptedOperator
 from tests.harness.waiting import wait_until
@@ -221,3 +224,45 @@ def test_a_file_that_another_unit_holds_is_refused_under_any_name(tmp_path: Path
     link.hardlink_to(file)
     refusal = backend.refuse(wanted, [bound])
     assert refusal == f"{link} is bound by unit inference.chat.ssd generation 1"
+
+
+def test_a_unit_whose_filesystem_is_not_mounted_is_kept_and_nothing_new_is_made_in_its_place(
+    may_mount: None, tmp_path: Path
+) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "file")
+    machine.live(Release.NONE)
+    other = UnitPlan("inference.chat.y.n0", 1, MIB, "file", path=str(machine.ssd))
+    actions.mount_tmpfs(machine.ssd, "another", f"size={4 * MIB}")
+    try:
+        (view,) = machine.start()
+        assert (view.phase, [found.reason for found in view.findings]) == ("Degraded", ["MediumMissing"])
+        assert "tmpfs another" in view.message
+        newer = dataclasses.replace(machine.unit, generation=2)
+        views = machine.binder.step_on(plan_by_name([newer, other]), hold=False)
+        refused = next(view for view in views if view.name == other.name)
+        assert refused.phase == "Failed"
+        assert "on tmpfs another" in refused.message
+        assert "bound was" in refused.message
+        assert list(machine.ssd.iterdir()) == []
+    finally:
+        actions.unmount(machine.ssd)
+    assert machine.data() == MARK
+    views = machine.start()
+    assert [view.generation for view in views] == [1]
+    assert (machine.ssd / f"kvpool-{machine.unit.key}" / "segment").exists()
+    machine.end_keeper()
+
+
+def test_a_unit_whose_folder_is_not_there_is_kept_but_one_that_was_removed_is_lost(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "file")
+    machine.live(Release.NONE)
+    aside = machine.ssd.rename(tmp_path / "aside")
+    (view,) = machine.start()
+    assert (view.phase, [found.reason for found in view.findings]) == ("Degraded", ["MediumMissing"])
+    aside.rename(machine.ssd)
+    (view,) = machine.start()
+    assert view.phase == "Bound"
+    shutil.rmtree(machine.ssd / f"kvpool-{machine.unit.key}")
+    (view,) = machine.start()
+    assert view.phase == "Lost"
+    machine.end_keeper()

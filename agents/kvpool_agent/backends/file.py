@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -57,6 +58,10 @@ class FileBackend:
             return f"path {unit.path!r} is not a folder of this agent (--file-path); those are: {known}"
         if not folder.is_dir():
             return f"path {folder} is not a folder"
+        others = tuple(others)
+        misplaced = _other_medium(folder, others)
+        if misplaced:
+            return misplaced
         room = os.statvfs(folder)
         free = room.f_bavail * room.f_frsize
         if unit.size_bytes + unit.reserve_bytes > free:
@@ -84,13 +89,16 @@ class FileBackend:
         )
 
     def read_back(self, record: Record) -> Record:
-        """Nothing to read back: a folder has no options."""
-        return record
+        """Note which filesystem the unit is on."""
+        return dataclasses.replace(record, medium=_medium(Path(record.unit.path)))
 
     def look(self, record: Record, keeper: KeeperView) -> Reality:
         """Check the file and the reserve."""
         findings: list[Finding] = []
         place = Path(record.file).parent
+        missing = _missing(record)
+        if missing:
+            return Reality(exists=True, unseen=True, findings=(Finding("MediumMissing", missing),))
         if not place.is_dir():
             return Reality(exists=False, findings=(Finding("FolderGone", f"{place} is not there any more"),))
         room = os.statvfs(place)
@@ -115,7 +123,52 @@ class FileBackend:
         )
 
 
+def _missing(record: Record) -> str:
+    """Say that a unit's folder is not there or on another filesystem; empty when it is the unit's own.
+
+    A file that is there needs no proof: some filesystems have another id after a reboot.
+    """
+    folder = Path(record.unit.path)
+    if not folder.is_dir():
+        return f"{folder} is not there; the unit is kept until it is mounted again"
+    if not record.medium or Path(record.file).exists():
+        return ""
+    medium = _medium(folder)
+    if medium == record.medium:
+        return ""
+    return f"{folder} is on {medium}, bound was {record.medium}; the unit is kept until that is mounted again"
+
+
+def _other_medium(folder: Path, others: Iterable[Record]) -> str:
+    """Say which unit of the same folder is on a filesystem that is not mounted now; empty when none."""
+    for other in others:
+        kept = other.phase not in (RecordPhase.RELEASED, RecordPhase.PREPARING)
+        if kept and Path(other.unit.path) == folder and (missing := _missing(other)):
+            return f"unit {other.unit.name} generation {other.unit.generation}: {missing}"
+    return ""
+
+
+def _medium(folder: Path) -> str:
+    """Name the filesystem that `folder` is on, so that it is known again after a reboot. Raises OSError.
+
+    st_dev would not do: the kernel hands device numbers out anew.
+    """
+    mount = _mount_of(folder)
+    where = f"{mount.kind} {mount.label}" if mount else "unknown"
+    return f"{where} id {os.statvfs(folder).f_fsid:x}"
+
+
+def _mount_of(folder: Path) -> actions.Mount | None:
+    """Return the topmost mount that `folder` is on. Raises OSError."""
+    deepest = None
+    for mount in actions.mounts():
+        deeper = deepest is None or len(mount.path) >= len(deepest.path)
+        if deeper and folder.resolve().is_relative_to(mount.path):
+            deepest = mount
+    return deepest
+
+
 def _filesystem(folder: Path) -> str:
     """Return the type of the filesystem that `folder` is on."""
-    holders = [m for m in actions.mounts() if folder.resolve().is_relative_to(m.path)]
-    return max(holders, key=lambda mount: len(mount.path)).kind if holders else "unknown"
+    mount = _mount_of(folder)
+    return mount.kind if mount else "unknown"
