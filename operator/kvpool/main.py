@@ -22,6 +22,7 @@ from kvpool.control.health import Health
 from kvpool.control.keeper_pod import KeeperTemplate
 from kvpool.control.leading import Leading, Surroundings
 from kvpool.control.metrics import OperatorMetrics
+from kvpool.control.reconciler import Loop
 from kvpool.fleet.fleet import Fleet, FleetCallbacks
 from kvpool.fleet.settings import EnrolmentRules, FleetSettings
 from kvpool.model.ids import ObjectKey
@@ -59,7 +60,6 @@ class Operator:
         self._leading: Leading | None = None
         self._serving = False
         self._stop = asyncio.Event()
-        self._steps_up: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Wait for the API, serve agents, lead when it is our turn; returns after SIGTERM."""
@@ -169,11 +169,10 @@ class Operator:
         if self._leading is not None:
             self._leading.agent_changed(node)
 
-    def _higher_epoch(self, seen: int) -> None:
+    def _higher_epoch(self, _seen: int) -> None:
+        """The agent's view carries the epoch; the failover step rises above it before it decides."""
         if self._leading is not None:
-            task = asyncio.create_task(self._leading.step_up(seen), name="step up")
-            self._steps_up.add(task)
-            task.add_done_callback(self._steps_up.discard)
+            self._leading.wake(Loop.FAILOVER)
 
     def _count_request(self, record: RequestRecord) -> None:
         self._metrics.api_requests.labels(record.verb, record.resource, record.code).inc()

@@ -180,6 +180,7 @@ class Leading:
             metrics=given.metrics,
             figures=Figures(given.metrics),
             wake=self.wake,
+            step_up=self.step_up,
         )
         self._reconciler = Reconciler(
             {

@@ -1,7 +1,7 @@
 """The planning steps: gather, plan, execute. Each is a few hops from what is known to what is written."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -28,6 +28,7 @@ from kvpool.plan.domain_statuses import domain_statuses
 from kvpool.plan.failover import failover_plan
 from kvpool.plan.moves import slot_of
 from kvpool.plan.node_plan import node_plan
+from kvpool.rules.epochs import operator_epochs_in
 
 _log = structlog.get_logger()
 WORKLOAD_SECONDS = 30.0
@@ -49,10 +50,16 @@ class Steps:
     metrics: OperatorMetrics
     figures: Figures
     wake: Callable[..., None]
+    step_up: Callable[[int], Awaitable[None]]
+    """Makes our epoch higher than the given one. Raises ApiError: it has not changed then."""
 
     async def plan_failover(self) -> float | None:
-        """Weights first and without waiting, then the next deciding write of every move."""
-        snapshot = self.gatherer.snapshot()
+        """Weights first and without waiting, then the next deciding write of every move.
+
+        Raises:
+            ApiError: when a higher epoch was seen and ours could not be raised above it; nothing is decided.
+        """
+        snapshot = await self._above_all_epochs()
         plan = failover_plan(snapshot, clock.now())
         self._publish(snapshot, plan)
         self.marks.add(plan.marks)
@@ -101,6 +108,16 @@ class Steps:
         """Look up the selectors of the workloads that groups name."""
         await self.workload_selectors.look(self.facts.groups().values())
         return time.monotonic() + WORKLOAD_SECONDS
+
+    async def _above_all_epochs(self) -> Snapshot:
+        """What is known, once our epoch is the highest that any object or agent names."""
+        while True:
+            snapshot = self.gatherer.snapshot()
+            mine, highest = snapshot.leadership.operator_epoch, max(operator_epochs_in(snapshot), default=0)
+            if highest <= mine:
+                return snapshot
+            _log.warning("a higher operator epoch was seen: stepping up", seen=highest, mine=mine)
+            await self.step_up(highest)
 
     def _publish(self, snapshot: Snapshot, plan: d.Plan) -> None:
         pods = {pod.uid: pod for pod in snapshot.pods.values()}
