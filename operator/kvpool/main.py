@@ -16,6 +16,7 @@ from kvpool.cluster.lease import Leadership
 from kvpool.cluster.recorder import EventRecorder
 from kvpool.cluster.rest import Access, RequestRecord, Rest
 from kvpool.control.agent_access import KubernetesAccess
+from kvpool.control.complaints import Complaints
 from kvpool.control.facts import Facts
 from kvpool.control.faultpoints import FaultPoints
 from kvpool.control.health import Health
@@ -29,6 +30,7 @@ from kvpool.model.ids import ObjectKey
 from kvpool.settings import Settings, parse_settings
 
 _API_RETRY_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 1.0
 _log = structlog.get_logger()
 
 
@@ -96,6 +98,7 @@ class Operator:
         try:
             async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
                 group.create_task(recorder.run(), name="events")
+                group.create_task(_complain(lease), name="lease errors")
                 await lease.acquire()
                 self._leading = Leading(self._surroundings(rest, session, lease, fleet, facts, recorder))
                 group.create_task(lease.hold(), name="lease")
@@ -184,6 +187,17 @@ class Operator:
         for resource, age in self._leading.watching.ages_seconds().items():
             self._metrics.watch_age.labels(resource).set(age)
         return self._leading.watching.silent()
+
+
+async def _complain(lease: Leadership) -> None:
+    """Log why the Lease cannot be read or written, once for each reason."""
+    complaints = Complaints()
+    known: ApiError | None = None
+    while True:
+        if lease.last_error is not known:
+            known = lease.last_error
+            complaints.note("leader Lease", known)
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 if __name__ == "__main__":

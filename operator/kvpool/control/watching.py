@@ -4,11 +4,9 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final
 
 import kopf
-import structlog
 
 from kvpool.api.labels import PAUSE_CONFIG_MAP
 from kvpool.cluster.backoff import jittered
@@ -27,12 +25,13 @@ from kvpool.cluster.resources import (
 )
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.store import FactStore
+from kvpool.control.complaints import Complaints
 from kvpool.control.people_watch import PEOPLES, people_registry, people_settings
 
 RESYNC_SECONDS: Final = 60.0
 SILENCE_LIMIT_SECONDS: Final = 180.0
+_LOOK_SECONDS: Final = 1.0
 MACHINES: Final[tuple[Resource, ...]] = (KV_NODES, ENGINE_SLOTS, REMAPS, PODS, NODES, ENDPOINT_SLICES)
-_log = structlog.get_logger()
 
 
 class Watching:
@@ -48,6 +47,7 @@ class Watching:
         self._watches = [ListWatch(rest, resource, store, backoff=backoff) for resource in MACHINES]
         pause = Selection(namespace=namespace, field_selector=f"metadata.name={PAUSE_CONFIG_MAP}")
         self._watches.append(ListWatch(rest, CONFIG_MAPS, store, backoff=backoff, selection=pause))
+        self._complaints = Complaints()
         self._people_ready = asyncio.Event()
         self._people_listed = time.monotonic()
 
@@ -56,6 +56,7 @@ class Watching:
         async with asyncio.TaskGroup() as group:
             for watch in self._watches:
                 group.create_task(watch.run(), name=f"watch {watch.resource}")
+            group.create_task(self._complain(), name="watch errors")
             group.create_task(self._resync_people(), name="resync people's kinds")
             started = asyncio.Event()
             group.create_task(self._kopf(started), name="kopf")
@@ -94,12 +95,26 @@ class Watching:
         await started.wait()
         self._claim_signals()
 
+    async def _complain(self) -> None:
+        """Say which watch does not work: a missing right or CRD shows in the log, not only in a silence."""
+        while True:
+            for watch in self._watches:
+                error = watch.last_error if watch.failures else None
+                self._complaints.note(f"watch of {watch.resource}", error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
     async def _resync_people(self) -> None:
         """List people's kinds at the start and then at intervals: a watch never tells what it missed."""
         while True:
-            with suppress(ApiError):
-                for resource in PEOPLES:
+            complete = True
+            for resource in PEOPLES:
+                error: ApiError | None = None
+                try:
                     await list_into(self._rest, resource, self._store)
+                except ApiError as failed:
+                    error, complete = failed, False
+                self._complaints.note(f"list of {resource}", error)
+            if complete:
                 self._people_listed = time.monotonic()
                 self._people_ready.set()
             await asyncio.sleep(RESYNC_SECONDS if self._people_ready.is_set() else 1.0)
