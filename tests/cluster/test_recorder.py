@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devcluster.controlplane import ControlPlane
-from kvpool.cluster.reads import Selection, list_all
 from kvpool.cluster.recorder import (
     NOTE_LIMIT_BYTES,
     EventGate,
@@ -21,7 +20,7 @@ from kvpool.cluster.recorder import (
     Severity,
     cut,
 )
-from kvpool.cluster.resources import CONFIG_MAPS, EVENTS, Obj
+from kvpool.cluster.resources import CONFIG_MAPS, Obj
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.writes import create
 from tests.harness.faultproxy import Answer, FaultProxy
@@ -39,18 +38,24 @@ async def running(recorder: EventRecorder) -> AsyncIterator[EventRecorder]:
         await asyncio.gather(task, return_exceptions=True)
 
 
+def events(plane: ControlPlane, namespace: str, field_selector: str = "") -> list[Obj]:
+    return plane.admin.list("events.k8s.io/v1", "Event", namespace, field_selector=field_selector)
+
+
 async def make(rest: Rest, namespace: str) -> Obj:
     manifest = {"metadata": {"name": "one", "namespace": namespace}}
     return await create(rest, CONFIG_MAPS, manifest, manager="test")
 
 
-async def test_an_event_tells_about_its_object_in_the_objects_namespace(rest: Rest, namespace: str) -> None:
+async def test_an_event_tells_about_its_object_in_the_objects_namespace(
+    rest: Rest, control_plane: ControlPlane, namespace: str
+) -> None:
     about = await make(rest, namespace)
     async with running(EventRecorder(rest, controller="kvpool.dev/operator", instance="op-0")) as recorder:
         recorder.record(about, Severity.WARNING, "BindShort", "bound 1Gi of 2Gi", action="Bind")
         assert await recorder.drain(timeout_seconds=SECONDS)
 
-    (event,) = await list_all(rest, EVENTS, Selection(namespace))
+    (event,) = events(control_plane, namespace)
     assert event["regarding"] == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -70,8 +75,7 @@ async def test_an_event_about_a_cluster_scoped_object_is_posted_too(
     async with running(EventRecorder(rest, controller="kvpool.dev/operator", instance="op-0")) as recorder:
         recorder.record(about, Severity.NORMAL, "Seen", "was seen", action="Look")
         assert await recorder.drain(timeout_seconds=SECONDS)
-    selection = Selection("default", field_selector=f"regarding.name={namespace}")
-    assert len(await list_all(rest, EVENTS, selection)) == 1
+    assert len(events(control_plane, "default", f"regarding.name={namespace}")) == 1
 
 
 async def test_the_longest_texts_are_cut_to_what_the_api_takes(rest: Rest, namespace: str) -> None:
@@ -84,7 +88,7 @@ async def test_the_longest_texts_are_cut_to_what_the_api_takes(rest: Rest, names
     assert outcomes == [Outcome.POSTED]
 
 
-async def test_the_same_event_is_posted_once(rest: Rest, namespace: str) -> None:
+async def test_the_same_event_is_posted_once(rest: Rest, control_plane: ControlPlane, namespace: str) -> None:
     about = await make(rest, namespace)
     outcomes: list[Outcome] = []
     recorder = EventRecorder(rest, controller="kvpool.dev/o", instance="op-0", on_outcome=outcomes.append)
@@ -93,7 +97,7 @@ async def test_the_same_event_is_posted_once(rest: Rest, namespace: str) -> None
             recorder.record(about, Severity.NORMAL, "Reason", note, action="Act")
         assert await recorder.drain(timeout_seconds=SECONDS)
     assert sorted(outcomes) == [Outcome.POSTED, Outcome.POSTED, Outcome.REPEATED]
-    assert len(await list_all(rest, EVENTS, Selection(namespace))) == 2
+    assert len(events(control_plane, namespace)) == 2
 
 
 async def test_an_event_that_the_api_does_not_take_is_dropped_and_counted(

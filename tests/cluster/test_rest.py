@@ -11,7 +11,7 @@ import pytest
 
 from devcluster.controlplane import ControlPlane
 from kvpool.cluster.errors import Conflict, Gone, Retryable, Terminal, Throttled, Unauthorized
-from kvpool.cluster.reads import Selection, find, get, list_all, pages
+from kvpool.cluster.reads import Selection, find, get, pages
 from kvpool.cluster.resources import CONFIG_MAPS, PODS
 from kvpool.cluster.rest import Access, RequestRecord, Rest, Verb
 from kvpool.cluster.writes import create
@@ -68,11 +68,12 @@ async def test_selectors_are_the_servers_work(rest: Rest, namespace: str) -> Non
         labelled = {"name": name, "namespace": namespace, "labels": {"colour": colour}}
         await create(rest, CONFIG_MAPS, {"metadata": labelled}, manager="test")
 
-    by_label = await list_all(rest, CONFIG_MAPS, Selection(namespace, label_selector="colour=red"))
-    by_field = await list_all(rest, CONFIG_MAPS, Selection(namespace, field_selector="metadata.name=b"))
+    async def names(selection: Selection) -> list[str]:
+        found = [page async for page in pages(rest, CONFIG_MAPS, selection)]
+        return [item["metadata"]["name"] for page in found for item in page.items]
 
-    assert [item["metadata"]["name"] for item in by_label] == ["a"]
-    assert [item["metadata"]["name"] for item in by_field] == ["b"]
+    assert await names(Selection(namespace, label_selector="colour=red")) == ["a"]
+    assert await names(Selection(namespace, field_selector="metadata.name=b")) == ["b"]
 
 
 async def test_a_rotated_token_file_is_read_again_after_a_401(
@@ -86,14 +87,16 @@ async def test_a_rotated_token_file_is_read_again_after_a_401(
     token_file.write_text("stale")
     kubeconfig = proxy.kubeconfig(tmp_path / "sa.kubeconfig", token_file=token_file)
     client = await Rest.connect(Access(kubeconfig=kubeconfig), hook=records.append)
+    asked = CONFIG_MAPS.at(namespace, "one")
     try:
         with pytest.raises(Unauthorized):
-            await client.ping()
+            await get(client, asked)
         assert [r.code for r in records] == [401, 401], "one retry, not more"
 
         token_file.write_text(control_plane.token(namespace, "default") + "\n")
-        await client.ping()
-        assert [r.code for r in records][2:] == [401, 200]
+        with pytest.raises(Terminal):  # known by name now, and allowed nothing
+            await get(client, asked)
+        assert [r.code for r in records][2:] == [401, 403]
     finally:
         await client.close()
 
@@ -107,7 +110,7 @@ async def test_a_token_file_that_is_missing_for_a_moment_is_a_failure_to_retry(
     token_file.unlink()
     try:
         with pytest.raises(Retryable, match="credentials cannot be read") as caught:
-            await list_all(client, PODS, Selection(namespace))
+            await get(client, PODS.at(namespace, "p"))
         assert not caught.value.outcome_unknown
     finally:
         await client.close()
@@ -170,13 +173,9 @@ async def test_a_server_that_is_not_there_is_retryable_and_nothing_was_done(tmp_
         assert caught.value.status == 0
         assert not caught.value.outcome_unknown
         with pytest.raises(Retryable):
-            await client.ping(timeout_seconds=1)
+            await get(client, CONFIG_MAPS.at("a", "b"), timeout_seconds=1)
     finally:
         await client.close()
-
-
-async def test_a_ping_returns_when_the_server_answers(rest: Rest) -> None:
-    await rest.ping()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@
     ├── Gone                404, 410: the object, its kind or its history is not there
     │   └── Expired         410: the resourceVersion or continue token is too old; list again
     ├── Throttled           429: wait `retry_after_seconds`
-    │   └── DisruptionRefused   an eviction that a PodDisruptionBudget does not allow now
     ├── Unauthorized        401 even with credentials read afresh
     ├── Terminal            the same request will never succeed; wait for a change of its input
     └── Retryable           server errors, timeouts, broken connections; the write may have happened
@@ -72,10 +71,6 @@ class Throttled(ApiError):
     """The server asks to wait (`retry_after_seconds`)."""
 
 
-class DisruptionRefused(Throttled):
-    """An eviction that a PodDisruptionBudget does not allow at the moment."""
-
-
 class Unauthorized(ApiError):
     """The credentials are not accepted, also after they were read again."""
 
@@ -121,7 +116,6 @@ _TABLE: tuple[tuple[int, str | None, type[ApiError]], ...] = (
     # The write names the UID of another incarnation.
     (422, "metadata.uid: Invalid value", Conflict),
     (422, None, Terminal),
-    (429, "DisruptionBudget", DisruptionRefused),
     (429, None, Throttled),
     # Server-side apply answers 500 where the applied fields do not fit the schema.
     (500, "failed to create typed patch object", Terminal),

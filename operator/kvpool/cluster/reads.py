@@ -77,8 +77,3 @@ async def pages(
         if not token:
             return
         query["continue"] = token
-
-
-async def list_all(rest: Rest, resource: Resource, selection: Selection = EVERYTHING) -> list[Obj]:
-    """All selected objects at once: for collections known to be small. Raises ApiError."""
-    return [item async for page in pages(rest, resource, selection) for item in page.items]

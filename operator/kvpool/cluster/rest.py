@@ -233,10 +233,6 @@ class Rest:
         status, content = await self._content(call, timeout_seconds)
         return _parsed(call, status, content)
 
-    async def ping(self, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
-        """Return when the API server answers a request of ours; raises ApiError when it does not."""
-        await self._content(_Call("get /version", "version", Verb.GET, "/version", {}, None), timeout_seconds)
-
     @asynccontextmanager
     async def lines(
         self, target: Target, query: Mapping[str, str], *, idle_seconds: float

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kvpool.cluster.errors import Conflict
-from kvpool.cluster.reads import get
-from kvpool.cluster.resources import PODS, Obj, Resource, Target
+from kvpool.cluster.resources import Obj, Resource, Target
 from kvpool.cluster.rest import DEFAULT_TIMEOUT_SECONDS, Rest, Verb
-
-_EVICTION_TIMEOUT_SECONDS = 15.0
 
 Operation = Mapping[str, Any]
 """One JSON-patch operation: `op`, `path` and, but for `remove`, `value`."""
@@ -97,42 +93,17 @@ async def json_patch(
     )
 
 
-async def add_finalizer(rest: Rest, resource: Resource, obj: Obj, finalizer: str, *, manager: str) -> Obj:
-    """Put our finalizer on the object as it was read; without a request when it is there.
-
-    Others' finalizers are neither lost nor revived. Raises ApiError: Conflict when the list of finalizers
-    has changed since or the object is another incarnation.
-    """
-    operations = finalizer_added(obj["metadata"], finalizer)
-    if not operations:
-        return obj
-    return await json_patch(rest, resource.of(obj), operations, manager=manager)
-
-
 async def remove_finalizer(rest: Rest, resource: Resource, obj: Obj, finalizer: str, *, manager: str) -> Obj:
     """Take our finalizer off the object as it was read; without a request when it is not there.
 
     The answer to removing the last finalizer of a deleted object is that object, although it is gone.
-    Raises ApiError: Conflict as `add_finalizer`, Gone when the object does not exist.
+    Others' finalizers are neither lost nor revived. Raises ApiError: Conflict when the list of finalizers
+    has changed since or the object is another incarnation, Gone when the object does not exist.
     """
     operations = finalizer_removed(obj["metadata"], finalizer)
     if not operations:
         return obj
     return await json_patch(rest, resource.of(obj), operations, manager=manager)
-
-
-def finalizer_added(metadata: Mapping[str, Any], finalizer: str) -> list[Operation]:
-    """The JSON patch that appends `finalizer` to this incarnation's list; empty when it is there."""
-    present = list(metadata.get("finalizers") or ())
-    if finalizer in present:
-        return []
-    guard = [_same_incarnation(metadata)]
-    if present:
-        unchanged = {"op": "test", "path": "/metadata/finalizers", "value": present}
-        return [*guard, unchanged, {"op": "add", "path": "/metadata/finalizers/-", "value": finalizer}]
-    # An absent list has no value to test, and `add` would replace one that somebody made meanwhile.
-    moved = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
-    return [*guard, moved, {"op": "add", "path": "/metadata/finalizers", "value": [finalizer]}]
 
 
 def finalizer_removed(metadata: Mapping[str, Any], finalizer: str) -> list[Operation]:
@@ -171,39 +142,6 @@ async def delete(
         body["gracePeriodSeconds"] = grace_seconds
     answer = await rest.request(Verb.DELETE, target, body=body, timeout_seconds=timeout_seconds)
     return None if answer.get("kind") == "Status" else answer
-
-
-async def evict(
-    rest: Rest,
-    namespace: str,
-    pod: str,
-    *,
-    uid: str,
-    grace_seconds: int | None = None,
-    timeout_seconds: float = _EVICTION_TIMEOUT_SECONDS,
-) -> None:
-    """Evict one incarnation (UID) of a pod, honouring disruption budgets.
-
-    Raises ApiError: Gone when there is no such pod, Conflict when the name belongs to another UID,
-    DisruptionRefused when a budget does not allow it now.
-    """
-    # The server repeats an eviction with a foreign UID for ten seconds before it says Conflict; asking
-    # first makes that answer quick, and the precondition keeps it safe.
-    found = await get(rest, PODS.at(namespace, pod))
-    if found["metadata"]["uid"] != uid:
-        text = f"the pod has UID {found['metadata']['uid']}, not {uid}"
-        raise Conflict(f"evict pods {namespace}/{pod}", 409, "Conflict", text)
-    options: dict[str, Any] = {"preconditions": {"uid": uid}}
-    if grace_seconds is not None:
-        options["gracePeriodSeconds"] = grace_seconds
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": namespace},
-        "deleteOptions": options,
-    }
-    target = PODS.at(namespace, pod, "eviction")
-    await rest.request(Verb.CREATE, target, body=body, timeout_seconds=timeout_seconds)
 
 
 def _as(manager: str) -> dict[str, str]:
