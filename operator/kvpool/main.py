@@ -31,6 +31,7 @@ from kvpool.settings import Settings, parse_settings
 
 _API_RETRY_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 1.0
+_DRAIN_SECONDS: Final = 1.0
 _log = structlog.get_logger()
 
 
@@ -97,16 +98,25 @@ class Operator:
         self._serving = True
         try:
             async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
-                group.create_task(recorder.run(), name="events")
-                group.create_task(_complain(lease), name="lease errors")
-                await lease.acquire()
-                self._leading = Leading(self._surroundings(rest, session, lease, fleet, facts, recorder))
-                group.create_task(lease.hold(), name="lease")
-                group.create_task(self._leading.run(), name="leading")
+                events = group.create_task(recorder.run(), name="events")
+                try:
+                    await self._lead(self._surroundings(rest, session, lease, fleet, facts, recorder))
+                finally:
+                    # Only while `events` runs can anything be posted.
+                    await recorder.drain(timeout_seconds=_DRAIN_SECONDS)
+                    events.cancel()
         finally:
-            await recorder.drain(timeout_seconds=1.0)
             await lease.release()
             await fleet.stop()
+
+    async def _lead(self, surroundings: Surroundings) -> None:
+        lease = surroundings.lease
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_complain(lease), name="lease errors")
+            await lease.acquire()
+            self._leading = Leading(surroundings)
+            group.create_task(lease.hold(), name="lease")
+            group.create_task(self._leading.run(), name="leading")
 
     async def _start_fleet(self, fleet: Fleet) -> None:
         """Load or make the authority; an API outage is waited out."""
