@@ -196,7 +196,7 @@ class Operator:
             return []
         for resource, age in self._leading.watching.ages_seconds().items():
             self._metrics.watch_age.labels(resource).set(age)
-        return self._leading.watching.silent()
+        return self._leading.wrong()
 
 
 async def _complain(lease: Leadership) -> None:

@@ -1,7 +1,8 @@
 """Liveness, readiness and metrics over HTTP.
 
-Liveness fails when the event loop lags, when a watch has been silent too long, or when the oldest ready key
-of the queue is too old: a process that answers HTTP and does nothing else is not alive.
+Liveness fails when the event loop lags, when a watch has been silent too long, when the oldest ready key of
+the queue is too old, or when a loop has only faulted for too long: a process that answers HTTP and does
+nothing else is not alive.
 """
 
 import asyncio

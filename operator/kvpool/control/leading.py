@@ -107,6 +107,11 @@ class Leading:
         if self._reconciler is not None:
             self._reconciler.wake(*loops)
 
+    def wrong(self) -> list[str]:
+        """What is wrong with this leadership, for the liveness probe."""
+        stuck = self._reconciler.stuck(time.monotonic()) if self._reconciler is not None else []
+        return self.watching.silent() + stuck
+
     def agent_changed(self, _node: str) -> None:
         """An agent reported something new."""
         self.wake(Loop.FAILOVER, Loop.PLANS, Loop.CAPACITY, Loop.STATUSES)

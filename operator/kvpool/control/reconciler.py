@@ -13,6 +13,8 @@ from kvpool.control.metrics import OperatorMetrics
 from kvpool.control.work_queue import DueQueue, Lane
 
 STEP_DEADLINE_SECONDS: Final = 30.0
+STUCK_SECONDS: Final = 60.0
+"""A ready loop that waits longer, or one that has only faulted for longer, is a matter for a restart."""
 _BACKOFF_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _MOVED_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
 """Pauses after a step that met a moved object: the watch wakes the loop sooner, unless it is stalled."""
@@ -66,6 +68,7 @@ class Reconciler:
         self._queue: DueQueue[Loop] = DueQueue()
         self._wake = asyncio.Event()
         self._failures: dict[Loop, int] = {}
+        self._faulty_since: dict[Loop, float] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     def wake(self, *loops: Loop) -> None:
@@ -78,6 +81,19 @@ class Reconciler:
             else:
                 self._queue.add(loop, LANES[loop], now)
         self._wake.set()
+
+    def stuck(self, now: float) -> list[str]:
+        """What is wrong, for the liveness probe, at `now` (monotonic seconds).
+
+        An API that does not answer is no fault of ours: only steps that raise what nobody expected count.
+        """
+        waiting = self._queue.oldest_age_seconds(now)
+        late = [f"the oldest ready loop has waited {waiting:.0f} s"] if waiting > STUCK_SECONDS else []
+        return late + [
+            f"loop {loop} has only faulted for {now - since:.0f} s"
+            for loop, since in self._faulty_since.items()
+            if now - since > STUCK_SECONDS
+        ]
 
     async def run(self) -> None:
         """Work until cancelled. An error in a step is counted, logged and retried; it never ends the loop."""
@@ -115,6 +131,7 @@ class Reconciler:
             async with asyncio.timeout(STEP_DEADLINE_SECONDS):
                 again = await self._steps[loop]()
             self._failures.pop(loop, None)
+            self._faulty_since.pop(loop, None)
             self._metrics.loop_last_success.labels(loop).set_to_current_time()
         except asyncio.CancelledError:
             raise
@@ -125,6 +142,7 @@ class Reconciler:
             _log.warning("step failed", loop=loop, error=str(error) or type(error).__name__)
         except Exception:  # noqa: BLE001 - the worker boundary: a fault in one step must not end the loop
             result, again = "fault", self._back_off(loop, _BACKOFF_SECONDS)
+            self._faulty_since.setdefault(loop, started)
             _log.exception("step raised", loop=loop)
         finally:
             self._queue.done(loop, time.monotonic())
