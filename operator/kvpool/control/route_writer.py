@@ -112,15 +112,24 @@ class RouteWriter:
         if channel.task is None or channel.task.done():
             channel.task = asyncio.create_task(self._serve(key, channel), name=f"route {key[0]} {key[1]}")
 
-    def keep_only(self, groups: Mapping[ObjectKey, PDGroup]) -> None:
-        """Stop bringing weights to outputs whose group or entry is gone; what they carry stays as it is."""
-        wanted = {
-            (key, output.name) for key, group in groups.items() for output in group.spec.routing.outputs
+    def keep_only(self, groups: Mapping[ObjectKey, PDGroup], weights: Sequence[Weights]) -> None:
+        """Write to no output that `weights` has nothing for; what such outputs carry stays as it is.
+
+        A group that is paused, or whose mode only looks, is in no weights: its outputs are left alone, and
+        its acknowledgements are kept. When it acts again it starts from what its outputs carry then.
+        """
+        roles = {(entry.group, entry.role) for entry in weights}
+        there = {
+            (key, output.name): (key, output.role.value) in roles
+            for key, group in groups.items()
+            for output in group.spec.routing.outputs
         }
-        for key in [key for key in self._channels if key not in wanted]:
+        for key in [key for key in self._channels if not there.get(key)]:
             channel = self._channels.pop(key)
             if channel.task is not None:
                 channel.task.cancel()
+            if key in there:
+                self._channels[key] = _Channel(ack=channel.ack)
 
     def acks(self) -> tuple[OutputAck, ...]:
         """The newest acknowledged revision of each output."""

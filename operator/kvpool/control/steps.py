@@ -22,12 +22,13 @@ from kvpool.control.workloads import Workloads
 from kvpool.fleet.fleet import Fleet
 from kvpool.model import decisions as d
 from kvpool.model.ids import ObjectKey
+from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.capacity import capacity_plan
 from kvpool.plan.domain_statuses import domain_statuses
 from kvpool.plan.failover import failover_plan
 from kvpool.plan.moves import slot_of
-from kvpool.plan.node_plan import node_plan
+from kvpool.plan.node_plan import node_plans
 from kvpool.rules.epochs import operator_epochs_in
 
 _log = structlog.get_logger()
@@ -89,11 +90,12 @@ class Steps:
     async def plan_nodes(self) -> float | None:
         """Hand every node's whole plan to the fleet, which sends what changed."""
         snapshot = self.gatherer.snapshot()
-        for name in snapshot.kvnodes:
-            plan = node_plan(snapshot, name)
-            if plan is not None:
-                self.fleet.set_plan(name, plan)
+        for name, plan in node_plans(snapshot).items():
+            self.fleet.set_plan(name, plan)
         for name in self.fleet.views():
+            kinds = ("KVNode", "Node")
+            if any(snapshot.may_exist(kind, ObjectKey("", name)) for kind in kinds):
+                continue
             if name not in snapshot.kvnodes and name not in snapshot.nodes:
                 self.fleet.forget(name)
         self.figures.fleet(snapshot)
@@ -121,7 +123,7 @@ class Steps:
 
     def _publish(self, snapshot: Snapshot, plan: d.Plan) -> None:
         pods = {pod.uid: pod for pod in snapshot.pods.values()}
-        self.routes.keep_only(snapshot.groups)
+        self.routes.keep_only(snapshot.groups, plan.weights)
         self.routes.publish(snapshot.groups, plan.weights, pods)
 
     async def _carry_out(self, plan: d.Plan) -> bool:
