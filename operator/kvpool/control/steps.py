@@ -22,7 +22,6 @@ from kvpool.control.workloads import Workloads
 from kvpool.fleet.fleet import Fleet
 from kvpool.model import decisions as d
 from kvpool.model.ids import ObjectKey
-from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.capacity import capacity_plan
 from kvpool.plan.domain_statuses import domain_statuses
