@@ -13,7 +13,8 @@ OWN_OBJECTS = {
     ("", "secrets", "kvpool-ca"),
     ("", "configmaps", "kvpool-ca"),
 }
-"""What it may write in its own namespace, beside its own kinds and events, while it only looks."""
+"""What it may write in its own namespace, beside its own kinds and events about them, while it only looks."""
+OWN_GROUP = "kvpool.dev"
 
 
 def kvpool_writes(log: AuditLog, since: dt.datetime) -> list[AuditRecord]:
@@ -24,8 +25,10 @@ def kvpool_writes(log: AuditLog, since: dt.datetime) -> list[AuditRecord]:
 
 def is_foreign(record: AuditRecord) -> bool:
     """Whether the write was on somebody else's object."""
-    if record.api_group in ("kvpool.dev", "events.k8s.io") or record.resource == "events":
+    if record.api_group == OWN_GROUP:
         return False
+    if record.resource == "events":
+        return not record.regarding.startswith(f"{OWN_GROUP}/")
     if (record.api_group, record.resource) == ("authentication.k8s.io", "tokenreviews"):
         return False
     if record.namespace != NAMESPACE:

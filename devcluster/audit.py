@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+EVENT_GROUPS = ("", "events.k8s.io")
 # Only what changes something, and not what the API server does to itself.
 POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
@@ -16,6 +17,11 @@ POLICY: dict[str, Any] = {
     "rules": [
         {"level": "None", "verbs": ["get", "list", "watch"]},
         {"level": "None", "users": ["system:apiserver"]},
+        # With the body: an event's own object does not say what the event is about.
+        {
+            "level": "Request",
+            "resources": [{"group": group, "resources": ["events"]} for group in EVENT_GROUPS],
+        },
         {"level": "Metadata"},
     ],
 }
@@ -40,6 +46,8 @@ class AuditRecord:
     received_at: dt.datetime
     completed_at: dt.datetime
     user_agent: str
+    regarding: str = ""
+    """Of an event: the apiVersion of what it is about; empty where the log has no body of the write."""
 
     @property
     def succeeded(self) -> bool:
@@ -101,4 +109,10 @@ def _record(event: dict[str, Any]) -> AuditRecord | None:
         received_at=dt.datetime.fromisoformat(event["requestReceivedTimestamp"]),
         completed_at=dt.datetime.fromisoformat(event["stageTimestamp"]),
         user_agent=event.get("userAgent", ""),
+        regarding=_regarding(event.get("requestObject") or {}) if target.get("resource") == "events" else "",
     )
+
+
+def _regarding(event: dict[str, Any]) -> str:
+    about = event.get("regarding") or event.get("involvedObject") or {}
+    return str(about.get("apiVersion", ""))

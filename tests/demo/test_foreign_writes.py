@@ -13,7 +13,12 @@ NOW = dt.datetime(2026, 1, 31, 12, 0, tzinfo=dt.UTC)
 
 
 def write(
-    group: str, resource: str, namespace: str = "", name: str = "x", verb: str = "patch"
+    group: str,
+    resource: str,
+    namespace: str = "",
+    name: str = "x",
+    verb: str = "patch",
+    regarding: str = "",
 ) -> AuditRecord:
     return AuditRecord(
         user=f"{IDENTITIES}kvpool-operator",
@@ -27,6 +32,7 @@ def write(
         received_at=NOW,
         completed_at=NOW,
         user_agent="",
+        regarding=regarding,
     )
 
 
@@ -34,7 +40,7 @@ def write(
     "own",
     [
         write("kvpool.dev", "kvpools", "inference", "chat"),
-        write("events.k8s.io", "events", "inference"),
+        write("events.k8s.io", "events", "inference", verb="create", regarding="kvpool.dev/v1alpha1"),
         write("authentication.k8s.io", "tokenreviews", verb="create", name=""),
         write("coordination.k8s.io", "leases", "kvpool-system", "kvpool-operator"),
         write("", "secrets", "kvpool-system", "kvpool-ca"),
@@ -42,13 +48,16 @@ def write(
     ],
     ids=str,
 )
-def test_its_own_kinds_events_lease_and_authority_are_its_own(own: AuditRecord) -> None:
+def test_its_own_kinds_events_about_them_lease_and_authority_are_its_own(own: AuditRecord) -> None:
     assert not is_foreign(own)
 
 
 @pytest.mark.parametrize(
     "foreign",
     [
+        write("events.k8s.io", "events", "inference", verb="create", regarding="v1"),
+        write("events.k8s.io", "events", "inference", "about-nothing-known", verb="create"),
+        write("", "events", "inference", verb="create", regarding="kvpool.development.example/v1"),
         write("", "pods", "inference", "decode-a"),
         write("gateway.networking.k8s.io", "httproutes", "inference", "engines"),
         write("", "nodes", name="node-1"),

@@ -112,3 +112,26 @@ def test_data_outlives_an_api_server_outage(fresh_control_plane: Callable[..., C
         plane.admin.get("v1", "ConfigMap", "kept", "kept")
     plane.start_apiserver()
     assert plane.admin.get("v1", "ConfigMap", "kept", "kept")["metadata"]["uid"] == uid
+
+
+def test_the_audit_log_tells_what_an_event_is_about(control_plane: ControlPlane, namespace: str) -> None:
+    for api_version in ("v1", "kvpool.dev/v1alpha1"):
+        about = {"apiVersion": api_version, "kind": "Anything", "name": "one", "namespace": namespace}
+        control_plane.admin.create(
+            {
+                "apiVersion": "events.k8s.io/v1",
+                "kind": "Event",
+                "metadata": {"name": f"about-{api_version[:2]}", "namespace": namespace},
+                "eventTime": "2026-01-31T12:00:00.000000Z",
+                "regarding": about,
+                "reason": "Seen",
+                "action": "Look",
+                "type": "Normal",
+                "reportingController": "kvpool.dev/test",
+                "reportingInstance": "test",
+            }
+        )
+    found = [one for one in control_plane.audit.writes() if one.namespace == namespace]
+    told = [one.regarding for one in found if one.resource == "events"]
+    assert told == ["v1", "kvpool.dev/v1alpha1"]
+    assert {one.regarding for one in found if one.resource != "events"} <= {""}
