@@ -135,7 +135,19 @@ class Cluster:
             self._view(agent.node, unit, before.get(unit.name), phase) for unit in kvnode.spec.units
         )
         sources = tuple(self._with_units(source, agent, views, kvnode) for source in agent.sources)
-        return replace(agent, units=views, sources=sources, applied_revision=kvnode.spec.revision)
+        # Plans are numbered by their sender: in no way like revisions of the KVNode.
+        revision = agent.plan_revision + 1
+        released = frozenset(
+            (unit.name, unit.generation) for unit in kvnode.spec.units if unit.release != "None"
+        )
+        return replace(
+            agent,
+            units=views,
+            sources=sources,
+            plan_revision=revision,
+            applied_revision=revision,
+            plan_releases=released,
+        )
 
     def _view(self, node: str, unit: UnitSpec, before: UnitView | None, phase: UnitPhase) -> UnitView:
         if unit.release != "None":

@@ -12,7 +12,7 @@ from kvpool.model.ids import ObjectKey
 from kvpool.model.nodeplan import NodePlanData
 from kvpool.model.observations import AgentView
 from kvpool.model.snapshot import Leadership, Snapshot
-from kvpool.plan.node_plan import node_plan
+from kvpool.plan.node_plan import node_plans
 from kvpool.rules.epochs import sequence_of
 from tests.builders.failover_api import ConflictError
 
@@ -102,9 +102,9 @@ class Operator:
         """Write weights to routers and plans to hosts, from what is known now."""
         for weights in self.last.weights:
             self.world.take_weights(weights)
-        snapshot = self.snapshot()
+        plans = node_plans(self.snapshot())
         for name, host in self.world.hosts.items():
-            plan = node_plan(snapshot, name)
+            plan = plans.get(name)
             if plan is None or not (host.alive and host.agent_up):
                 continue
             if plan.operator_epoch < host.highest_operator_epoch:

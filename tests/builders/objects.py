@@ -172,7 +172,15 @@ def a_pod(name: str, node: str, memory: str, *, namespace: str = "inference", ad
 
 
 def a_store(pool: str, *segments: SegmentView, at: float) -> StoreView:
-    return StoreView(pool=ObjectKey.of(pool), reachable=True, asked_at=at, segments=segments, key_count=1)
+    return StoreView(
+        pool=ObjectKey.of(pool),
+        reachable=True,
+        asked_at=at,
+        rpc_address="master.test:50051",
+        admin_address="master.test:9003",
+        segments=segments,
+        key_count=1,
+    )
 
 
 def a_segment(name: str, capacity: str, used: str = "0") -> SegmentView:

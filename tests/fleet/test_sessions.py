@@ -11,7 +11,7 @@ from kvpool.fleet import leases
 from kvpool.fleet.outbox import Outbox
 from kvpool.fleet.refusals import Reason, RefusedError
 from kvpool.fleet.sessions import Session, Sessions
-from kvpool.model.nodeplan import LeaseTerms, NodePlanData
+from kvpool.model.nodeplan import LeaseTerms, NodePlanData, PlannedUnit
 from kvpool.model.observations import EvidenceView, PeerWord
 from kvpool.wire.convert_agent import EvidenceData, HelloData, LeavingData, RenewData
 from kvpool.wire.convert_bounds import MalformedError
@@ -173,3 +173,14 @@ async def test_the_first_ending_of_a_stream_holds_and_nothing_is_sent_before_it(
     outbox.end(NotLeaderData("operator-b"))
     outbox.end(RefusedError(Reason.REPLACED, "later"))
     assert await outbox.take() == NotLeaderData("operator-b")
+
+
+async def test_a_view_names_what_its_newest_plan_gives_back(sessions: Sessions) -> None:
+    kept = PlannedUnit("a", "ns/p", "DRAM", 1, 0, "tmpfs", "", 1, 0, None, True, "None", False)
+    released = replace(kept, name="b", generation=3, release="Drain")
+    sessions.open("node-1", HELLO, 0.0)
+    revision = sessions.set_plan("node-1", replace(PLAN, units=(kept, released)))
+    view = sessions.views()["node-1"]
+    assert (view.plan_revision, view.plan_releases) == (revision, {("b", 3)})
+    sessions.open("node-1", HELLO, 1.0)
+    assert sessions.views()["node-1"].plan_releases == {("b", 3)}

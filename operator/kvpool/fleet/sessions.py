@@ -118,7 +118,7 @@ class Sessions:
         if node.newest.replace(plan):
             changed_terms, node.terms = node.terms != plan.lease, plan.lease
             if node.view is not None:
-                node.view = replace(node.view, plan_revision=node.newest.revision)
+                node.view = _under_plan(node.view, node.newest)
             if changed_terms:
                 self._welcome(node)
             else:
@@ -148,7 +148,7 @@ class Sessions:
         node.newest.stream_opened(hello.report.applied_revision)
         lease = node.view.lease if node.view is not None else leases.never_granted(node.terms)
         view = views.greeted(hello, node.view, lease, now)
-        node.view = replace(view, plan_revision=node.newest.revision if node.newest.plan else 0)
+        node.view = _under_plan(view, node.newest)
         self._welcome(node)
         if self._epoch is not None and hello.highest_operator_epoch > self._epoch:
             self._callbacks.on_higher_epoch(hello.highest_operator_epoch)
@@ -232,6 +232,14 @@ class Sessions:
         if node.session is None or not node.session.welcomed or self._epoch is None:
             return
         node.session.outbox.put(GrantData(seq, node.terms.duration_seconds, self._epoch))
+
+
+def _under_plan(view: AgentView, newest: NewestPlan) -> AgentView:
+    """Return the view with what its newest plan is and gives back; revision 0 before the first one."""
+    if newest.plan is None:
+        return replace(view, plan_revision=0, plan_releases=frozenset())
+    released = frozenset((unit.name, unit.generation) for unit in newest.plan.units if unit.release != "None")
+    return replace(view, plan_revision=newest.revision, plan_releases=released)
 
 
 def _check_incarnation(node: _Node, hello: HelloData, now: float) -> None:

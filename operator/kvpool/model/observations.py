@@ -189,6 +189,8 @@ class AgentView:
     plan_revision: int = 0
     """Of the newest plan made for the node, sent or about to be; `applied_revision` equals it when the
     agent works under that plan. 0: none made on this stream, so an absent seat proves nothing."""
+    plan_releases: frozenset[tuple[str, int]] = frozenset()
+    """Name and generation of each unit that this plan tells the agent to give back."""
     units: tuple[UnitView, ...] = ()
     seats: tuple[SeatView, ...] = ()
     devices: tuple[DeviceView, ...] = ()

@@ -20,6 +20,7 @@ from kvpool.plan.room import Room
 from kvpool.plan.scene import Scene
 from kvpool.plan.shortfall import refusals_text, shortfall_text
 from kvpool.plan.sizes import listed, short_size
+from kvpool.plan.store_address import store_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,9 @@ def _answer_tier(demand: Demand, tier: TierDemand, scene: Scene, room: Room, *, 
                 "admitted: stopPolicy Hold admits nothing new",
             )
         )
+    unknown = store_unknown(scene, demand)
+    if unknown is not None:
+        return _TierAnswer(unknown, undecided=True)
     waiting = _growth_hold(demand, tier, scene)
     if waiting is not None:
         return waiting

@@ -1,10 +1,14 @@
 """All that one node is to hold: units, seats whose claim and slot agree, and the guard group."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+
 from kvpool.api.common import Mode
+from kvpool.api.duration import parse_duration
 from kvpool.api.kvnode import UnitSpec
 from kvpool.api.kvpool import OnRestart
-from kvpool.api.supernode import FenceLevel, LeasePolicy
-from kvpool.model.ids import ObjectKey
+from kvpool.api.supernode import Failover, FenceLevel, LeasePolicy
+from kvpool.model.ids import DeviceRef, ObjectKey
 from kvpool.model.nodeplan import (
     LeaseTerms,
     MooncakeTarget,
@@ -14,40 +18,73 @@ from kvpool.model.nodeplan import (
     RosterMember,
 )
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.domains import board_of, guard_group, lease_terms, policy_of, supernode_of
+from kvpool.plan.domains import board_of, policy_of, supernode_of
 from kvpool.plan.moves import Moves, is_open, slot_of
 
 
-def node_plan(snapshot: Snapshot, node: str) -> NodePlanData | None:
-    """Return the node's whole plan.
+def node_plans(snapshot: Snapshot) -> Mapping[str, NodePlanData]:
+    """Return the whole plan of every node that has a KVNode, by node name.
 
-    None while something in it is not known yet (no KVNode, or a store without address): the node then keeps
-    the plan it has, as an incomplete one would take things away.
+    A unit whose store has no known address is left out: an agent keeps what its plan does not name.
     """
-    kvnode = snapshot.kvnodes.get(node)
-    if kvnode is None:
-        return None
-    units = [_unit(snapshot, node, unit) for unit in sorted(kvnode.spec.units, key=lambda unit: unit.name)]
-    if any(unit is None for unit in units):
-        return None
-    moves = Moves(snapshot)
-    terms = lease_terms(snapshot, node)
-    return NodePlanData(
-        node=node,
-        operator_epoch=snapshot.leadership.operator_epoch,
-        units=tuple(unit for unit in units if unit is not None),
-        seats=_seats(snapshot, moves, node),
-        roster=_roster(snapshot, node),
-        lease=LeaseTerms(terms.ttl_seconds, terms.max_skew_seconds, terms.policy is LeasePolicy.STRICT),
-        hold=_hold(snapshot, node),
+    seats, moving, domains = _seats(snapshot), _moving_to(snapshot), _Domains(snapshot)
+    on_hold = snapshot.paused or snapshot.mode_cap is not Mode.ENFORCE
+    plans = {}
+    for node, kvnode in sorted(snapshot.kvnodes.items()):
+        policy = policy_of(domains.supernodes[node])
+        wanted = [unit for unit in kvnode.spec.units if _can_be_carried_out(snapshot, unit)]
+        plans[node] = NodePlanData(
+            node=node,
+            operator_epoch=snapshot.leadership.operator_epoch,
+            units=tuple(_unit(policy, unit) for unit in sorted(wanted, key=lambda unit: unit.name)),
+            seats=tuple(seats[node]),
+            roster=domains.roster(node),
+            lease=_lease(policy),
+            # A move that was bound to the node already is finished first.
+            hold=on_hold and node not in moving,
+        )
+    return plans
+
+
+class _Domains:
+    """Supernodes and rosters, looked up once for all nodes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.supernodes = {node: supernode_of(snapshot, node) for node in snapshot.kvnodes}
+        everybody = {node: _member(snapshot, node) for node in sorted(snapshot.kvnodes)}
+        members: defaultdict[str, list[RosterMember]] = defaultdict(list)
+        for node, member in everybody.items():
+            members[self._name(node)].append(member)
+        self._rosters = {name: tuple(found) for name, found in members.items()}
+        self._everybody = tuple(everybody.values())
+
+    def roster(self, node: str) -> tuple[RosterMember, ...]:
+        """Return the guard group, the node itself included: the Supernode's nodes, else all."""
+        name = self._name(node)
+        return self._rosters[name] if name else self._everybody
+
+    def _name(self, node: str) -> str:
+        supernode = self.supernodes[node]
+        return supernode.metadata.name if supernode is not None else ""
+
+
+def _member(snapshot: Snapshot, node: str) -> RosterMember:
+    agent, fact = snapshot.agents.get(node), snapshot.nodes.get(node)
+    return RosterMember(
+        node,
+        agent.peer_address if agent is not None else "",
+        fact.address if fact is not None else "",
+        board_of(snapshot, node),
     )
 
 
-def _unit(snapshot: Snapshot, node: str, unit: UnitSpec) -> PlannedUnit | None:
-    """Return the unit with its store; None when the store's address is not known yet."""
-    if unit.store is None and _wants_store(snapshot, unit):
-        return None
-    policy = policy_of(supernode_of(snapshot, node))
+def _lease(policy: Failover) -> LeaseTerms:
+    lease = policy.lease
+    strict = lease.policy is LeasePolicy.STRICT
+    return LeaseTerms(parse_duration(lease.duration), parse_duration(lease.max_skew), strict)
+
+
+def _unit(policy: Failover, unit: UnitSpec) -> PlannedUnit:
     strict = policy.lease.policy is LeasePolicy.STRICT
     return PlannedUnit(
         name=unit.name,
@@ -66,9 +103,15 @@ def _unit(snapshot: Snapshot, node: str, unit: UnitSpec) -> PlannedUnit | None:
     )
 
 
-def _wants_store(snapshot: Snapshot, unit: UnitSpec) -> bool:
-    pool = snapshot.pools.get(ObjectKey.of(unit.pool))
-    return pool is not None and pool.spec.store.mooncake is not None
+def _can_be_carried_out(snapshot: Snapshot, unit: UnitSpec) -> bool:
+    """Whether it is known where the unit's segment is mounted; to give it back that need not be known."""
+    if unit.store is not None or unit.release != "None":
+        return True
+    key = ObjectKey.of(unit.pool)
+    pool = snapshot.pools.get(key)
+    if pool is None:
+        return not snapshot.may_exist("KVPool", key)
+    return pool.spec.store.mooncake is None
 
 
 def _target(unit: UnitSpec) -> MooncakeTarget | None:
@@ -84,53 +127,39 @@ def _target(unit: UnitSpec) -> MooncakeTarget | None:
     )
 
 
-def _seats(snapshot: Snapshot, moves: Moves, node: str) -> tuple[PlannedSeat, ...]:
+def _seats(snapshot: Snapshot) -> Mapping[str, list[PlannedSeat]]:
     """Return the seats on which an engine may serve: the claim names the slot, and the slot the seat.
 
     A claim for an epoch that the slot has not reached is no seat yet; a seat whose successor was claimed, or
     whose slot is being deleted, is none any more: its engine is told to stop.
     """
-    claims = {claim.device: claim for claim in snapshot.kvnodes[node].spec.claims}
-    found = []
+    moves = Moves(snapshot)
+    claims = {
+        DeviceRef(node, claim.device): claim
+        for node, kvnode in snapshot.kvnodes.items()
+        for claim in kvnode.spec.claims
+    }
+    found: defaultdict[str, list[PlannedSeat]] = defaultdict(list)
     for key, slot in sorted(snapshot.slots.items()):
         if slot.metadata.deletion_timestamp is not None or moves.is_withdrawn(slot):
             continue
         for seat in slot.spec.seats:
-            held = [claims.get(device) for device in seat.devices]
-            agrees = all(
+            held = [claims.get(DeviceRef(seat.node, device)) for device in seat.devices]
+            if all(
                 claim is not None and claim.slot == str(key) and claim.epoch <= slot.spec.epoch
                 for claim in held
-            )
-            if seat.node == node and agrees:
-                found.append(PlannedSeat(key, slot.spec.epoch, seat.devices, ""))
-    return tuple(found)
+            ):
+                found[seat.node].append(PlannedSeat(key, slot.spec.epoch, seat.devices, ""))
+    return found
 
 
-def _roster(snapshot: Snapshot, node: str) -> tuple[RosterMember, ...]:
-    """Return the guard group, the node itself included."""
-    found = []
-    for member in sorted(guard_group(snapshot, node) | {node}):
-        agent = snapshot.agents.get(member)
-        fact = snapshot.nodes.get(member)
-        found.append(
-            RosterMember(
-                member,
-                agent.peer_address if agent is not None else "",
-                fact.address if fact is not None else "",
-                board_of(snapshot, member),
-            )
-        )
-    return tuple(found)
-
-
-def _hold(snapshot: Snapshot, node: str) -> bool:
-    """Whether the node starts nothing new. A move that was bound to it already is finished first."""
-    if not snapshot.paused and snapshot.mode_cap is Mode.ENFORCE:
-        return False
-    return not any(
-        is_open(remap)
+def _moving_to(snapshot: Snapshot) -> frozenset[str]:
+    """Return the nodes that a move is bound to and not over."""
+    return frozenset(
+        seat.node
+        for remap in snapshot.remaps.values()
+        if is_open(remap)
         and (slot := snapshot.slots.get(slot_of(remap))) is not None
         and slot.spec.epoch == remap.spec.epoch
-        and any(seat.node == node for seat in remap.spec.to)
-        for remap in snapshot.remaps.values()
+        for seat in remap.spec.to
     )

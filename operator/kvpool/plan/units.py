@@ -7,7 +7,7 @@ the next one waits until it is bound again. New units come all at once.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kvpool.api.kvnode import UnitPhase, UnitSpec, UnitStore
+from kvpool.api.kvnode import UnitPhase, UnitSpec
 from kvpool.api.kvpool import ReclaimPolicy
 from kvpool.model.decisions import Reason, SetUnits
 from kvpool.model.ids import ObjectKey
@@ -21,6 +21,7 @@ from kvpool.plan.keepers import keepers_of, must_be_made_anew
 from kvpool.plan.offers import Layout, unit_name
 from kvpool.plan.scene import Scene
 from kvpool.plan.sizes import short_size
+from kvpool.plan.store_address import store_of
 
 NODE_GONE_SECONDS: Final = 60.0
 """How long a node whose Node object was deleted must be silent before its units are forgotten."""
@@ -103,30 +104,17 @@ def _made_anew(
     )
 
 
-def store_of(scene: Scene, demand: Demand) -> UnitStore | None:
-    """Return where the pool's segments are mounted; None for no store, or while its address is unknown."""
-    mooncake = demand.pool.spec.store.mooncake
-    view = scene.snapshot.stores.get(demand.key)
-    if mooncake is None or view is None or not view.rpc_address:
-        return None
-    return UnitStore(
-        master=view.rpc_address,
-        admin=view.admin_address,
-        metadata_server=mooncake.metadata_server,
-        protocol=mooncake.transport.protocol,
-        devices=",".join(mooncake.transport.devices),
-    )
-
-
 def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
     """Whether a fresh report says that the unit's memory is free: released, lost, or unknown to the agent
-    after it applied the plan that asked for the release.
+    that works under the plan which asks for the release.
     """
-    if ground.agent is None or ground.kvnode is None:
+    agent = ground.agent
+    if agent is None:
         return False
     view = ground.view(unit)
     if view is None:
-        return ground.agent.applied_revision >= ground.kvnode.spec.revision
+        asked = (unit.name, unit.generation) in agent.plan_releases
+        return asked and 0 < agent.plan_revision <= agent.applied_revision
     return view.phase in (UnitPhase.RELEASED, UnitPhase.LOST)
 
 

@@ -9,7 +9,7 @@ import pytest
 from kvpool.api.conditions import ConditionType
 from kvpool.api.kvnode import UnitPhase
 from tests.builders.cluster import Cluster, a_cluster, nodes
-from tests.builders.objects import a_budget, a_pod, a_pool, a_supernode, cxl, disk, dram
+from tests.builders.objects import a_budget, a_pod, a_pool, a_store, a_supernode, cxl, disk, dram
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -308,3 +308,18 @@ def test_of_two_budgets_for_a_node_the_first_by_name_rules_and_the_other_is_told
 def test_without_any_budget_the_pool_is_told_so() -> None:
     cluster = a_cluster().with_nodes(nodes(2)).with_pool(a_pool().asking(DRAM="1Gi").build()).settle()
     assert "no TierBudget rules DRAM on any node that the pool selects" in admitted(cluster)[2]
+
+
+def test_nothing_is_admitted_before_the_store_has_an_address() -> None:
+    pool = a_pool().asking(DRAM="32Gi")
+    pool = pool.with_spec(store={"mooncake": {"master": {"serviceRef": {"name": "mastr"}}}})
+    cluster = a_cluster().with_nodes(nodes(2)).with_budget(a_budget().giving("DRAM", "32Gi").build())
+    cluster.with_pool(pool.build()).settle()
+    assert cluster.units() == {}
+    condition = cluster.pool_condition(ConditionType.ADMITTED)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("Unknown", "StoreUnknown")
+    assert "Service inference/mastr" in condition.message
+    assert "serviceRef" in condition.message
+    cluster.with_store(a_store("inference/chat", at=cluster.now_seconds)).settle()
+    assert sum(unit.size_bytes for unit in cluster.units().values()) == 32 << 30

@@ -363,3 +363,20 @@ def test_a_pool_that_may_not_act_any_more_keeps_its_lost_units_as_they_are() -> 
     condition = cluster.pool_condition(ConditionType.BOUND)
     assert condition is not None
     assert condition.status == "False"
+
+
+def test_a_unit_that_is_not_reported_is_given_back_only_under_the_plan_that_asks_for_it() -> None:
+    cluster = bound_pool("16Gi", 1, reclaimPolicy="Drain")
+    cluster.pools.clear()
+    cluster.step()
+    (unit,) = cluster.units().values()
+    assert unit.release == "Drain"
+    asked = frozenset({(unit.name, unit.generation)})
+    for plan, applied, releases in ((9, 9, frozenset()), (9, 8, asked), (0, 9, asked)):
+        cluster.change_agent(
+            "node-1", units=(), plan_revision=plan, applied_revision=applied, plan_releases=releases
+        )
+        cluster.step()
+        assert list(cluster.units().values()) == [unit], (plan, applied, releases)
+    cluster.change_agent("node-1", plan_revision=1, applied_revision=1, plan_releases=asked).step()
+    assert cluster.units() == {}, "however large the revision of its KVNode is"
