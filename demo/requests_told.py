@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from demo.load import SentRequest, classify
+from demo.load import NOT_SENT, SentRequest, classify
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,10 @@ def failures_after_zero(requests: Sequence[SentRequest], window: Window) -> list
 def failed(requests: Sequence[SentRequest]) -> int:
     """Count the requests that brought no completion."""
     return sum(not request.succeeded for request in requests)
+
+
+def achieved_rate(requests: Sequence[SentRequest]) -> float:
+    """Requests a second that were really sent, from the first one to the last; 0 for fewer than two."""
+    sent_at = [request.sent_at for request in requests if request.status != NOT_SENT]
+    took_seconds = max(sent_at, default=0.0) - min(sent_at, default=0.0)
+    return (len(sent_at) - 1) / took_seconds if took_seconds else 0.0

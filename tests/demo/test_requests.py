@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from demo.load import SentRequest
-from demo.requests_told import Window, WindowCounts, count, failed, failures_after_zero
+from demo.load import NOT_SENT, SentRequest
+from demo.requests_told import (
+    Window,
+    WindowCounts,
+    achieved_rate,
+    count,
+    failed,
+    failures_after_zero,
+)
 
 
 def request(sent_at: float, status: int = 200) -> SentRequest:
@@ -33,3 +40,13 @@ def test_failures_after_weight_zero_are_named() -> None:
     window = Window(injected_at=10.0, zero_at=10.5, ends_at=20.0)
     (line,) = failures_after_zero([request(10.2, 503), request(10.75, 503), request(11.0)], window)
     assert "sent 0.2500 s after weight 0: 503" in line
+
+
+def test_the_achieved_rate_counts_what_was_sent_whatever_became_of_it() -> None:
+    requests = [request(10.0), request(10.5, 503), request(11.0), request(10.7, NOT_SENT)]
+    assert achieved_rate(requests) == 2.0
+    assert achieved_rate([*requests, request(12.0, NOT_SENT)]) == 2.0
+
+
+def test_a_single_request_has_no_rate() -> None:
+    assert achieved_rate([request(10.0)]) == achieved_rate([]) == 0.0
