@@ -34,14 +34,15 @@ class Commands:
         """Run helm; only its first line is shown. Raises CommandFailedError."""
         return self._run([str(recipe.binary("helm")), *arguments], ["helm", *arguments], shown_lines=slice(1))
 
-    def kvpool(self, *arguments: str, last_lines: int = 0) -> str:
+    def kvpool(self, *arguments: str, last_lines: int = 0, show: bool = True) -> str:
         """Run kubectl's kvpool plugin; exit status 1 says that it found something. Raises CommandFailedError.
 
         kubectl hands over to the program `kubectl-kvpool` on PATH. `last_lines` shows the end alone.
         """
         words = ["kubectl", "kvpool", *arguments]
         lines = slice(-last_lines or None, None)
-        return self._run([str(recipe.binary("kubectl")), *words[1:]], words, good=(0, 1), shown_lines=lines)
+        argv = [str(recipe.binary("kubectl")), *words[1:]]
+        return self._run(argv, words, show=show, good=(0, 1), shown_lines=lines)
 
     def _run(
         self,

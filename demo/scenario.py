@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from demo import binding, failing, observing, places, replaying, summary
+from demo import binding, failing, observing, pausing, places, replaying, summary
 from demo.cluster import Cluster, running_cluster
 from demo.commands import Commands
 from demo.deployment import OWN_SEGMENTS, Deployment, existing_deployment, wait_for_engines
@@ -16,7 +16,7 @@ from demo.memory import footprints
 from demo.moves import KVPOOL
 from demo.neighbours.store import SMALLEST_SEGMENT_BYTES
 from demo.occupancy import occupancy
-from demo.requests_told import Window, count, failed, failures_after_zero
+from demo.requests_told import Window, achieved_rate, count, failed, failures_after_zero
 from demo.restarting import restart_agents
 from demo.route_watch import RouteWatch
 from demo.screen import Screen, size
@@ -24,6 +24,8 @@ from demo.summary import Measured
 from demo.takeover import routing_status, take_over
 
 REQUESTS_PER_SECOND = 60.0
+FEWEST_REQUESTS_PER_SECOND = 50.0
+"""That must really have been sent: fewer would show less than the figures seem to say."""
 QUIET_SECONDS = 1.0
 """Of load between two events, so that each has requests of its own around it."""
 MOST_SECONDS = 120.0
@@ -54,8 +56,7 @@ def run(screen: Screen, hold: Callable[[], None]) -> None:
         with screen.step("Every agent is killed; pause, resume, timeline"):
             lost_node = measured.failures[-1].move.remap["spec"]["from"][0]["node"]
             measured.objects_lost = restart_agents(cluster, deployment, screen, lost_node)
-            commands.kvpool("pause", "--all")
-            commands.kvpool("resume", "--all")
+            pausing.pause_and_resume(cluster, commands, screen)
             commands.kvpool("timeline", "--since=2m", last_lines=TIMELINE_LINES)
         with screen.step("Summary"):
             _sum_up(screen, cluster, measured)
@@ -119,6 +120,11 @@ def _fail_under_load(
 
 def _count_requests(screen: Screen, requests: tuple[SentRequest, ...], measured: Measured) -> None:
     measured.sent, measured.failed = len(requests), failed(requests)
+    rate = achieved_rate(requests)
+    screen.expect(
+        rate >= FEWEST_REQUESTS_PER_SECOND,
+        f"{rate:.1f} requests/s were sent, {FEWEST_REQUESTS_PER_SECOND:.0f} at least",
+    )
     ends = [*(failure.injection.monotonic for failure in measured.failures[1:]), float("inf")]
     for failure, end in zip(measured.failures, ends, strict=True):
         window = Window(failure.injection.monotonic, failure.zero_at, end)
