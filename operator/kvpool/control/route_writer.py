@@ -31,8 +31,10 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "HTTPRoute": HTTP_ROUTES,
 }
 _READ_BACK_SECONDS: Final = 0.03
+_READ_BACK_WIDENS: Final = 1.25
 _READ_BACK_SLOW_SECONDS: Final = 1.0
-"""Pace of reading back once an output is late: a missing gateway must not cost a storm of requests."""
+"""Pace of reading back: close at first, then by a quarter of the time gone; a gateway that is late or missing
+must not cost a storm of requests."""
 _RETRY_SECONDS: Final = (0.1, 0.5, 2.0, 5.0)
 _LEARN_SECONDS: Final = 1.0
 """How long a data plane is given to learn of new Services and slices before a route sends to them."""
@@ -54,7 +56,7 @@ class _Channel:
     applied: dict[tuple[str, str], Obj] = field(default_factory=dict)
     pods: Mapping[str, PodFact] = field(default_factory=dict)
     known: set[str] | None = None
-    """Slots that the data plane knows as backends; None until looked up."""
+    """Services that the data plane knows as backends, others' and former ones too; None until looked up."""
     task: asyncio.Task[None] | None = None
 
 
@@ -175,11 +177,15 @@ class RouteWriter:
 
     async def _bring(self, channel: _Channel, revision: Revision) -> None:
         output = self._outputs[revision.output.type.value]
+        rendered = output.render(revision)
+        backends = _backends(rendered)
         if channel.known is None:
-            channel.known = await self._backends_in_force(output.render(revision))
-        new = [member for member in revision.members if _is_new(member, channel.known)]
+            channel.known = await self._backends_in_force(rendered)
+        unknown = {slot for slot, service in backends.items() if service not in channel.known}
+        new = [member for member in revision.members if member.slot.name in unknown]
         if output.carries_weights and not channel.known and not any(member.weight for member in new):
-            # Nothing is sent anywhere by this output yet, and an entrance without a way on would refuse all.
+            # There is no route, or one to nowhere, and an entrance without a way on would refuse all. A route
+            # with any backend is written: it may carry weights of an earlier leader.
             self._acknowledge(channel, revision, observed=True, written_at=time.monotonic())
             return
         if new and output.carries_weights:
@@ -187,10 +193,11 @@ class RouteWriter:
             if channel.changed.is_set():
                 return
             revision = channel.wanted = replace(revision, number=self._number())
-        rendered = output.render(revision)
+            rendered = output.render(revision)
         await self._apply(channel, rendered)
-        channel.known |= {member.slot.name for member in revision.members if member.endpoint}
+        channel.known |= set(backends.values())
         written_at = time.monotonic()
+        pause = _READ_BACK_SECONDS
         while not channel.changed.is_set():
             reading = await output.read_back(revision)
             assumed = time.monotonic() - written_at >= ASSUMED_AFTER_SECONDS
@@ -199,9 +206,9 @@ class RouteWriter:
                 return
             if reading is not None and assumed:
                 channel.error = reading.detail
-            pause = _READ_BACK_SLOW_SECONDS if assumed else _READ_BACK_SECONDS
             with suppress(TimeoutError):
                 await asyncio.wait_for(channel.changed.wait(), pause)
+            pause = min(_READ_BACK_SLOW_SECONDS, pause * _READ_BACK_WIDENS)
 
     async def _introduce(
         self, channel: _Channel, output: RouterOutput, revision: Revision, new: Sequence[SlotWeight]
@@ -223,21 +230,15 @@ class RouteWriter:
             await asyncio.wait_for(channel.changed.wait(), _LEARN_SECONDS)
 
     async def _backends_in_force(self, rendered: Rendered) -> set[str]:
-        """The slots that the output's route already names; empty when there is none, or for other outputs."""
+        """The Services that the output's live route names; empty without one, or for other outputs."""
         routes = [desired.manifest for desired in rendered.objects if desired.kind == "HTTPRoute"]
         if not routes:
             return set()
-        target = HTTP_ROUTES.of(routes[0])
-        route = await find(self._rest, target)
-        named = {
+        route = await find(self._rest, HTTP_ROUTES.of(routes[0]))
+        return {
             backend["name"]
             for rule in (route or {}).get("spec", {}).get("rules", [])
             for backend in rule.get("backendRefs", [])
-        }
-        return {
-            desired.manifest["metadata"]["labels"][labels.SLOT]
-            for desired in rendered.objects
-            if desired.kind == "Service" and desired.manifest["metadata"]["name"] in named
         }
 
     def _number(self) -> int:
@@ -276,8 +277,10 @@ class RouteWriter:
         self._on_ack()
 
 
-def _is_new(member: SlotWeight, known: set[str]) -> bool:
-    return bool(member.endpoint) and member.slot.name not in known
+def _backends(rendered: Rendered) -> dict[str, str]:
+    """Slot to the Service in front of it."""
+    services = (desired.manifest["metadata"] for desired in rendered.objects if desired.kind == "Service")
+    return {metadata["labels"][labels.SLOT]: metadata["name"] for metadata in services}
 
 
 def carried(members: Sequence[SlotWeight]) -> tuple[tuple[ObjectKey, int, str, str], ...]:
