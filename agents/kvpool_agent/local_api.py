@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kvpool.wire.v1alpha1 import local_pb2, local_pb2_grpc
 from kvpool_agent.front_door import FrontDoor
+from kvpool_agent.pod_of_process import pod_mismatch
 from kvpool_agent.processes import identify, is_gone
 from kvpool_agent.seats import Command, Engine, SeatBook, SeatRecord, Verb
 from kvpool_agent.timing import KEEPALIVE_OPTIONS, MOST_UNSENT, REGISTER_SECONDS
@@ -45,10 +46,11 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
     `changed` is called after every change of engines or seats.
     """
 
-    def __init__(self, book: SeatBook, door: FrontDoor, seats_file: Path) -> None:
+    def __init__(self, book: SeatBook, door: FrontDoor, seats_file: Path, proc: Path = Path("/proc")) -> None:
         self.book = book
         self._door = door
         self._seats_file = seats_file
+        self._proc = proc
         self.changed: Callable[[], None] = lambda: None
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
@@ -86,6 +88,11 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
         if caller is None:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "connect to the agent's public socket")
         register = await self._first(request_iterator, context)
+        mismatch = pod_mismatch(caller.pid, register.pod_uid, self._proc)
+        if mismatch:
+            self.refused_messages += 1
+            log.warning("engine refused", why=mismatch)
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, mismatch)
         connection = Connection(next(self._numbers))
         self._connections[connection.number] = connection
         engine = Engine(
