@@ -23,7 +23,6 @@ USER 65532:65532
 ENTRYPOINT ["kvpool-operator"]
 
 FROM runtime AS agent
-RUN apt-get update && apt-get install --yes --no-install-recommends mount && rm -rf /var/lib/apt/lists/*
 COPY requirements/agent.lock /tmp/lock
 RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
 RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
