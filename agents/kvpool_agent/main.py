@@ -88,7 +88,7 @@ async def live(
     gate = EpochGate(places.root / "epoch.json")
     gate.load()
     door = FrontDoor(settings.local_socket, timing.MOST_ENGINES)
-    local = LocalApi(SeatBook(), door, places.root / "seats.json")
+    local = LocalApi(SeatBook(holders=None if settings.devices else {}), door, places.root / "seats.json")
     parts = Parts(
         identity=NodeIdentity(
             settings.node_name,

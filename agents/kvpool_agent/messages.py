@@ -161,7 +161,6 @@ def _unit_report(unit: UnitView) -> wire.UnitReport:
 
 
 def _seat_report(seat: SeatRecord) -> wire.SeatReport:
-    released = seat.state is SeatState.RELEASED
     return wire.SeatReport(
         slot=seat.slot,
         epoch=seat.epoch,
@@ -169,7 +168,7 @@ def _seat_report(seat: SeatRecord) -> wire.SeatReport:
         pod_uid=seat.pod_uid,
         pod_name=seat.pod_name,
         endpoint=seat.endpoint,
-        fence_level="Process" if released else "ContentOnly",
+        fence_level=seat.fence_level.value,
     )
 
 

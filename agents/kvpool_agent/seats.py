@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from pydantic.dataclasses import dataclass
 
+from kvpool.api.supernode import FenceLevel
 from kvpool.rules.lease import Stand
 from kvpool_agent.processes import ProcessId
 from kvpool_agent.timing import MOST_RELEASED_SEATS
@@ -72,11 +73,19 @@ class SeatRecord:
     endpoint: str = ""
     process: ProcessId | None = None
     reason: str = ""
+    held_by: str = ""
+    """Released, but this pod holds the seat's devices and never spoke on the local API: it may serve on."""
 
     @property
     def key(self) -> SeatKey:
         """Slot and epoch."""
         return self.slot, self.epoch
+
+    @property
+    def fence_level(self) -> FenceLevel:
+        """How surely whoever served is out; see the wire's SeatReport."""
+        proven = self.state is SeatState.RELEASED and not self.held_by
+        return FenceLevel.PROCESS if proven else FenceLevel.CONTENT_ONLY
 
 
 class Verb(StrEnum):
@@ -104,8 +113,8 @@ class SeatBook:
 
     records: dict[SeatKey, SeatRecord] = field(default_factory=dict)
     engines: dict[int, Engine] = field(default_factory=dict)
-    holders: Mapping[str, str] = field(default_factory=dict)
-    """Device to the UID of the pod that holds it, as the device provider says."""
+    holders: Mapping[str, str] | None = field(default_factory=dict)
+    """Device to the UID of the pod that holds it, as the device provider says; None before it first did."""
     stand: Stand = Stand.SERVING_ON
     hold: bool = True
     _planned: dict[SeatKey, PlannedSeat] | None = None
@@ -185,7 +194,7 @@ class SeatBook:
         """Move every record as far as it can go; return what has to be told, each thing once a connection."""
         commands: list[Command] = []
         for key in sorted(self.records):
-            record = self._moved(self.records[key])
+            record = self._held(self._moved(self.records[key]))
             self.records[key] = record
             command = self._command(record)
             if command is not None and _sent_key(command) not in self._sent:
@@ -209,6 +218,8 @@ class SeatBook:
             return dataclasses.replace(record, state=SeatState.STOPPING, reason=why)
         if record.state is SeatState.WAITING and not planned:
             if not record.told:
+                if self.holders is None:
+                    return record  # who is on its devices is not known yet
                 return dataclasses.replace(
                     record, state=SeatState.RELEASED, reason="no engine was told to serve under it"
                 )
@@ -217,6 +228,18 @@ class SeatBook:
             engine = self._choose(record)
             return record if engine is None else _seated(record, engine, SeatState.WAITING)
         return record
+
+    def _held(self, record: SeatRecord) -> SeatRecord:
+        """Note who may serve on a released seat without having been told on the local API.
+
+        An engine that was told ended the seat itself; one that waits here serves nothing but what it is told.
+        """
+        if record.state is not SeatState.RELEASED or record.pod_uid or self.holders is None:
+            return record
+        known = {engine.pod_uid for engine in self.engines.values()}
+        known |= {other.pod_uid for other in self.records.values() if other.told}
+        holders = {self.holders.get(device, "") for device in record.devices} - known - {""}
+        return dataclasses.replace(record, held_by=min(holders, default=""))
 
     def _command(self, record: SeatRecord) -> Command | None:
         engine = self._engine_of(record) if record.told else None
@@ -265,7 +288,7 @@ class SeatBook:
         return min(fitting, key=lambda e: (len(self._devices_of(e)), e.pod_uid), default=None)
 
     def _devices_of(self, engine: Engine) -> set[str]:
-        held = {device for device, pod_uid in self.holders.items() if pod_uid == engine.pod_uid}
+        held = {device for device, pod_uid in (self.holders or {}).items() if pod_uid == engine.pod_uid}
         return held | set(engine.devices)
 
     def _engine_of(self, record: SeatRecord) -> Engine | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import stat
 import sys
@@ -15,8 +16,9 @@ import pytest
 from devcluster.process import ManagedProcess
 from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from kvpool.wire.v1alpha1 import local_pb2, local_pb2_grpc
+from tests.agent.conftest import MakeNode
 from tests.agent.node import TestNode
-from tests.agent.scripted_operator import ScriptedOperator
+from tests.agent.scripted_operator import ScriptedOperator, write
 from tests.harness.waiting import wait_until
 
 SLOT = "inference/decode-0"
@@ -85,6 +87,19 @@ def test_a_seat_that_leaves_the_plan_is_stopped_and_then_released_at_level_proce
     seat = wait_for_seat(operator, "RELEASED")
     assert seat.fence_level == "Process"
     assert "stopped" in engine.text()
+
+
+def test_a_seat_whose_pod_does_not_speak_to_the_agent_is_not_released_at_level_process(
+    make_node: MakeNode, operator: ScriptedOperator
+) -> None:
+    node = make_node(devices=[{"id": "gpu0", "uuid": "GPU-1", "holderPodUid": "pod-observed"}])
+    node.start_agent()
+    operator.plan(revision=1, seats=[SEAT])
+    wait_for_seat(operator, "WAITING")
+    operator.plan(revision=2)
+    assert wait_for_seat(operator, "RELEASED").fence_level == "ContentOnly"
+    write(node.devices_file, json.dumps({"devices": [{"id": "gpu0", "uuid": "GPU-1"}]}))
+    operator.wait_for_report("level Process", lambda r: [seat.fence_level for seat in r.seats] == ["Process"])
 
 
 def test_a_frozen_engine_stays_stopping_until_its_process_is_gone(

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kvpool.api.supernode import FenceLevel
 from kvpool.rules.lease import Stand
 from kvpool_agent.processes import ProcessId
 from kvpool_agent.seats import Command, Engine, PlannedSeat, SeatBook, SeatState, Verb
@@ -50,6 +51,11 @@ def verbs(commands: tuple[Command, ...]) -> list[Verb]:
 
 def state(book: SeatBook, epoch: int = 5) -> SeatState:
     return book.records[SLOT, epoch].state
+
+
+def released_at(book: SeatBook, epoch: int = 5) -> FenceLevel:
+    assert state(book, epoch) is SeatState.RELEASED
+    return book.records[SLOT, epoch].fence_level
 
 
 def test_an_engine_that_holds_the_devices_is_told_to_serve_once() -> None:
@@ -100,6 +106,34 @@ def test_a_seat_that_left_the_plan_is_released_only_when_the_engine_confirms() -
     book.stopped(1, SLOT, 5)
     book.settle()
     assert state(book) is SeatState.RELEASED
+
+
+def test_a_pod_that_was_never_told_is_not_proven_out_while_it_holds_the_devices() -> None:
+    book = leased_book()
+    book.holders = None
+    book.plan([SEAT], hold=False)
+    book.plan([], hold=False)
+    book.settle()
+    assert state(book) is SeatState.WAITING, "nothing is known of the devices yet"
+    book.holders = {"gpu0": "pod-observed", "gpu1": "pod-else"}
+    book.settle()
+    assert released_at(book) is FenceLevel.CONTENT_ONLY
+    book.holders = None
+    book.settle()
+    assert released_at(book) is FenceLevel.CONTENT_ONLY, "an agent that starts anew has not asked yet"
+    book.holders = {"gpu1": "pod-else"}
+    book.settle()
+    assert released_at(book) is FenceLevel.PROCESS
+
+
+def test_an_engine_that_waits_on_the_local_api_serves_nothing_though_it_holds_the_devices() -> None:
+    book = leased_book()
+    book.register(engine(), "", 0)
+    book.holders = {"gpu0": "pod-a"}
+    book.plan([SEAT], hold=True)
+    book.plan([], hold=True)
+    book.settle()
+    assert released_at(book) is FenceLevel.PROCESS
 
 
 def test_an_engine_that_stopped_waits_as_a_standby_from_then_on() -> None:

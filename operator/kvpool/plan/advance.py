@@ -191,6 +191,7 @@ def _fence(draft: Draft, slot: EngineSlot, seat: Seat) -> Fence | None:
         key_of(slot),
         slot.spec.epoch,
         draft.snapshot.agents.get(seat.node),
+        devices=seat.devices,
         booted_as=kvnode.status.boot_id if kvnode is not None else "",
         host_is_dead=draft.judgement.is_dead(seat.node),
     )

@@ -117,6 +117,7 @@ def is_given_up(draft: Draft, slot: EngineSlot) -> bool:
             key_of(slot),
             slot.spec.epoch,
             draft.snapshot.agents.get(seat.node),
+            devices=seat.devices,
             booted_as=draft.snapshot.kvnodes[seat.node].status.boot_id,
             host_is_dead=draft.judgement.is_dead(seat.node),
         )

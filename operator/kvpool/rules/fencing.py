@@ -1,6 +1,6 @@
 """What proves that the holder of a slot's epoch is out, and how surely."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kvpool.api.engineslot import FenceProof
@@ -22,10 +22,17 @@ NEVER_HELD = Fence(FenceProof.NEVER_HELD, FenceLevel.PROCESS)
 
 
 def fence_of_seat(
-    slot: ObjectKey, epoch: int, agent: AgentView | None, *, booted_as: str, host_is_dead: bool
+    slot: ObjectKey,
+    epoch: int,
+    agent: AgentView | None,
+    *,
+    devices: Collection[str],
+    booted_as: str,
+    host_is_dead: bool,
 ) -> Fence | None:
     """Return what proves that `epoch` of `slot` is over on one node; None while nothing does.
 
+    `devices` are those of the slot's seat there: a pod that holds one and never spoke to the agent may serve.
     `booted_as` is the boot id the node last had according to its object, empty when unknown. `host_is_dead`
     is the finding about the host (lease run out, and witnesses). Silence of the agent alone proves nothing.
     """
@@ -37,7 +44,8 @@ def fence_of_seat(
             return Fence(FenceProof.BOOT_ID_CHANGED, FenceLevel.PROCESS)
         if agent.connected and 0 < agent.plan_revision <= agent.applied_revision:
             # The agent works under a plan without the seat and knows of no engine of that epoch.
-            return Fence(FenceProof.RELEASE_ACK, FenceLevel.PROCESS)
+            held = _stranger_holds(devices, agent)
+            return Fence(FenceProof.RELEASE_ACK, FenceLevel.CONTENT_ONLY if held else FenceLevel.PROCESS)
     if host_is_dead:
         return Fence(FenceProof.GUARD_EXPIRY, guard_level(seat))
     return None
@@ -65,3 +73,8 @@ def _level(text: str) -> FenceLevel:
 
 def _engine_sits(slot: ObjectKey, agent: AgentView) -> bool:
     return any(engine.slot == str(slot) for engine in agent.engines)
+
+
+def _stranger_holds(devices: Collection[str], agent: AgentView) -> bool:
+    known = {engine.pod_uid for engine in agent.engines}
+    return any(seen.holder and seen.holder not in known for seen in agent.devices if seen.id in devices)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kvpool.api.engineslot import FenceProof
 from kvpool.api.supernode import FenceLevel
 from kvpool.model.ids import ObjectKey
-from kvpool.model.observations import AgentView, EngineView, SeatPhase, SeatView
+from kvpool.model.observations import AgentView, DeviceView, EngineView, SeatPhase, SeatView
 from kvpool.rules.epochs import (
     MOST_SEQUENCES,
     next_operator_epoch,
@@ -77,7 +77,7 @@ def seat(epoch: int, phase: SeatPhase, level: str = "Process") -> SeatView:
 
 
 def fence(view: AgentView | None, *, booted_as: str = "boot-1", host_is_dead: bool = False) -> Fence | None:
-    return fence_of_seat(SLOT, 8, view, booted_as=booted_as, host_is_dead=host_is_dead)
+    return fence_of_seat(SLOT, 8, view, devices=("acc-0",), booted_as=booted_as, host_is_dead=host_is_dead)
 
 
 def test_a_confirmed_stop_proves_what_the_agent_says_it_proves() -> None:
@@ -112,6 +112,25 @@ def test_an_agent_that_works_under_a_plan_without_the_seat_proves_that_it_never_
 )
 def test_absence_proves_nothing_while_a_plan_may_be_on_its_way(changes: dict[str, object]) -> None:
     assert fence(agent(**changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("holder", "device", "registers", "level"),
+    [
+        ("observed-pod", "acc-0", False, FenceLevel.CONTENT_ONLY),
+        ("observed-pod", "acc-1", False, FenceLevel.PROCESS),
+        ("observed-pod", "acc-0", True, FenceLevel.PROCESS),
+        ("", "acc-0", False, FenceLevel.PROCESS),
+    ],
+    ids=["a stranger holds it", "another device", "it waits at the agent", "nobody holds it"],
+)
+def test_absence_proves_content_only_while_a_pod_that_the_agent_cannot_tell_holds_the_devices(
+    holder: str, device: str, registers: bool, level: FenceLevel
+) -> None:
+    held = DeviceView(device, "GPU-1", holder, (), observed=True)
+    waits = EngineView(holder, "inference/pod", "10.0.0.1:8000", (), True, "EngineReady", "", 0, 0)
+    view = agent(devices=(held,), engines=(waits,) if registers else ())
+    assert fence(view) == Fence(FenceProof.RELEASE_ACK, level)
 
 
 def test_absence_proves_nothing_while_an_engine_says_it_sits_there() -> None:
