@@ -18,9 +18,10 @@ from kvpool.api import labels
 from kvpool.api.pdgroup import Output, PDGroup
 from kvpool.cluster.apply import Applier
 from kvpool.cluster.reads import find
-from kvpool.cluster.resources import ENDPOINT_SLICES, HTTP_ROUTES, PODS, SERVICES, Obj, Resource
+from kvpool.cluster.resources import ENDPOINT_SLICES, HTTP_ROUTES, SERVICES, Obj, Resource
 from kvpool.cluster.rest import Rest
 from kvpool.control import managers
+from kvpool.control.pod_labels import PodLabels
 from kvpool.model.decisions import SlotWeight, Weights
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import OutputAck, PodFact
@@ -55,6 +56,7 @@ class _Channel:
     error: str = ""
     applied: dict[tuple[str, str], Obj] = field(default_factory=dict)
     pods: Mapping[str, PodFact] = field(default_factory=dict)
+    pod_labels: PodLabels | None = None
     known: set[str] | None = None
     """Services that the data plane knows as backends, others' and former ones too; None until looked up."""
     task: asyncio.Task[None] | None = None
@@ -174,6 +176,8 @@ class RouteWriter:
                 await asyncio.wait_for(channel.changed.wait(), pause)
                 continue
             channel.applied.clear()
+            if channel.pod_labels is not None:
+                channel.pod_labels.reapply()
 
     async def _bring(self, channel: _Channel, revision: Revision) -> None:
         output = self._outputs[revision.output.type.value]
@@ -195,6 +199,7 @@ class RouteWriter:
             revision = channel.wanted = replace(revision, number=self._number())
             rendered = output.render(revision)
         await self._apply(channel, rendered)
+        await self._label_pods(channel, revision, rendered)
         channel.known |= set(backends.values())
         written_at = time.monotonic()
         pause = _READ_BACK_SECONDS
@@ -248,21 +253,20 @@ class RouteWriter:
     async def _apply(self, channel: _Channel, rendered: Rendered) -> None:
         for desired in rendered.objects:
             await self._apply_one(channel, desired)
-        for uid, wanted in rendered.pod_labels.items():
-            pod = channel.pods.get(uid)
-            if pod is None:
-                continue
-            kept = {name: value for name, value in wanted.items() if value is not None}
-            metadata = {"name": pod.key.name, "namespace": pod.key.namespace, "uid": uid, "labels": kept}
-            await self._remembered(channel, PODS, {"metadata": metadata})
 
     async def _apply_one(self, channel: _Channel, desired: Desired) -> None:
-        await self._remembered(channel, _RESOURCES[desired.kind], dict(desired.manifest))
-
-    async def _remembered(self, channel: _Channel, resource: Resource, manifest: Obj) -> None:
-        at = (resource.kind, manifest["metadata"]["name"])
-        applied = await self._applier.apply(resource, manifest, current=channel.applied.get(at))
+        at = (desired.kind, desired.manifest["metadata"]["name"])
+        resource = _RESOURCES[desired.kind]
+        applied = await self._applier.apply(resource, desired.manifest, current=channel.applied.get(at))
         channel.applied[at] = applied.obj
+
+    async def _label_pods(self, channel: _Channel, revision: Revision, rendered: Rendered) -> None:
+        target = revision.output.pod_label
+        if target is None:
+            return
+        if channel.pod_labels is None:
+            channel.pod_labels = PodLabels(self._rest, revision.group, revision.output.name)
+        await channel.pod_labels.bring(target.key, rendered.pod_labels, channel.pods)
 
     def _acknowledge(self, channel: _Channel, revision: Revision, observed: bool, written_at: float) -> None:
         channel.ack = OutputAck(
