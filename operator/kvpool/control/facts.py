@@ -5,6 +5,7 @@ a loop down. Objects of our own kinds keep their raw form for guarded writes.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -132,16 +133,25 @@ class Facts:
             if isinstance(fact.value, Malformed)
         )
 
-    def endpoint(self, namespace: str, service: str) -> str | None:
-        """The first ready address of a Service, or None."""
-        found = sorted(
+    def endpoints(self, namespace: str, service: str) -> tuple[str, ...]:
+        """The ready addresses of a Service, sorted."""
+        found = {
             address
             for fact in self.store.facts(self._slices)
             if fact.key.namespace == namespace and not isinstance(fact.value, Malformed)
             for owner, address in fact.value
             if owner == service
-        )
-        return found[0] if found else None
+        }
+        return tuple(sorted(found))
+
+    def masters(self) -> Mapping[ObjectKey, frozenset[str]]:
+        """By pool, the masters (address:port) that its units on record are mounted at."""
+        found: defaultdict[ObjectKey, set[str]] = defaultdict(set)
+        for kvnode in self.kvnodes().values():
+            for unit in kvnode.spec.units:
+                if unit.store is not None:
+                    found[ObjectKey.of(unit.pool)].add(unit.store.master)
+        return {key: frozenset(masters) for key, masters in found.items()}
 
     def highest_epoch(self) -> int:
         """The highest operatorEpoch that any of our objects carries."""

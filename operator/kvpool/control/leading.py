@@ -151,7 +151,7 @@ class Leading:
             on_ack=lambda: self.wake(Loop.FAILOVER, Loop.STATUSES),
         )
         stores = StorePoller(
-            given.session, given.facts.endpoint, lambda: self.wake(Loop.CAPACITY, Loop.PLANS)
+            given.session, given.facts.endpoints, lambda: self.wake(Loop.CAPACITY, Loop.PLANS)
         )
         workloads = Workloads(given.rest, lambda: self.wake(Loop.FAILOVER))
         gatherer = Gatherer(

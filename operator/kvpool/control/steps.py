@@ -102,7 +102,7 @@ class Steps:
 
     async def poll_stores(self) -> float | None:
         """Ask every pool's store how it is."""
-        await self.stores.poll(self.facts.pools().values())
+        await self.stores.poll(self.facts.pools().values(), self.facts.masters())
         return time.monotonic() + POLL_SECONDS
 
     async def look_at_workloads(self) -> float | None:

@@ -16,8 +16,8 @@ from kvpool.model.observations import StoreView
 POLL_SECONDS: Final = 1.0
 _AT_ONCE: Final = 16
 
-Resolve = Callable[[str, str], str | None]
-"""(namespace, Service name) to the address of a ready endpoint, or None."""
+Resolve = Callable[[str, str], tuple[str, ...]]
+"""(namespace, Service name) to the addresses of its ready endpoints."""
 
 
 class StorePoller:
@@ -36,12 +36,17 @@ class StorePoller:
         """A copy of what is known."""
         return dict(self._views)
 
-    async def poll(self, pools: Iterable[KVPool]) -> None:
-        """Ask every store once; call `on_change` when an answer differs from the one before."""
+    async def poll(self, pools: Iterable[KVPool], masters: Mapping[ObjectKey, frozenset[str]]) -> None:
+        """Ask every store once; call `on_change` when an answer differs from the one before.
+
+        `masters` are those (address:port) that units of each pool are mounted at.
+        """
         wanted = {ObjectKey(pool.metadata.namespace, pool.metadata.name): pool for pool in pools}
         for key in [key for key in self._views if key not in wanted]:
             del self._views[key]
-        found = await asyncio.gather(*(self._ask(key, pool) for key, pool in wanted.items()))
+        found = await asyncio.gather(
+            *(self._ask(key, pool, masters.get(key, frozenset())) for key, pool in wanted.items())
+        )
         changed = False
         for view in found:
             if view is None:
@@ -52,15 +57,16 @@ class StorePoller:
         if changed:
             self._on_change()
 
-    async def _ask(self, key: ObjectKey, pool: KVPool) -> StoreView | None:
+    async def _ask(self, key: ObjectKey, pool: KVPool, masters: frozenset[str]) -> StoreView | None:
         store = pool.spec.store.mooncake
         if store is None:
             return None
         now = time.monotonic()
+        before = self._views.get(key)
         host = store.master.address
         if host is None and store.master.service_ref is not None:
-            host = self._resolve(key.namespace, store.master.service_ref.name)
-        before = self._views.get(key)
+            ready = self._resolve(key.namespace, store.master.service_ref.name)
+            host = chosen(ready, before.rpc_address if before is not None else "", masters)
         if host is None:
             name = store.master.service_ref.name if store.master.service_ref else ""
             return _unreachable(key, before, now, f"Service {key.namespace}/{name} has no ready endpoint")
@@ -81,6 +87,19 @@ class StorePoller:
             key_count=reading.key_count,
             keys_lost_at=_keys_lost_at(before, reading.key_count, now),
         )
+
+
+def chosen(ready: tuple[str, ...], asked: str, masters: frozenset[str]) -> str | None:
+    """Choose one of several ready endpoints, and stay with it: every change makes the pool's units anew.
+
+    `asked` (address:port, empty for none) was asked last; `masters` are those that units are mounted at.
+    Returns None when none is ready.
+    """
+    for known in (asked, *sorted(masters)):
+        host = known.rpartition(":")[0]
+        if host in ready:
+            return host
+    return ready[0] if ready else None
 
 
 def _unreachable(key: ObjectKey, before: StoreView | None, now: float, message: str) -> StoreView:
