@@ -37,6 +37,7 @@ from tests.plan.failover import (
     test_interleavings,
     test_liveness,
     test_moves,
+    test_moves_under_change,
     test_spares,
     test_weights,
 )
@@ -135,7 +136,7 @@ MUTANTS = (
         Api,
         "_kvnode",
         _unversioned,
-        test_moves.test_a_late_claim_of_a_dead_leader_is_refused,
+        test_moves_under_change.test_a_late_claim_of_a_dead_leader_is_refused,
     ),
     Mutant(
         "a bind that does not wait for the old holder's stop",
@@ -296,35 +297,35 @@ MUTANTS = (
         advance,
         "_is_cleared",
         always(True),
-        test_moves.test_a_new_leader_does_not_cancel_a_move_because_it_has_not_heard_yet,
+        test_moves_under_change.test_a_new_leader_does_not_cancel_a_move_because_it_has_not_heard_yet,
     ),
     Mutant(
         "a second move beside the one that an earlier leader opened",
         moves.Moves,
         "open_of",
         _new_move_each_time,
-        test_moves.test_a_new_leader_goes_on_with_an_open_move_under_its_recorded_epoch,
+        test_moves_under_change.test_a_new_leader_goes_on_with_an_open_move_under_its_recorded_epoch,
     ),
     Mutant(
         "a leader that acts under a lower epoch than it sees",
         failover,
         "operator_epochs_in",
         always([]),
-        test_moves.test_a_leader_that_sees_a_higher_epoch_decides_nothing_until_it_steps_up,
+        test_moves_under_change.test_a_leader_that_sees_a_higher_epoch_decides_nothing_until_it_steps_up,
     ),
     Mutant(
         "a pause that is not heeded",
         opening,
         "move_hold",
         always(None),
-        test_moves.test_a_paused_cluster_opens_no_move_and_says_so,
+        test_moves_under_change.test_a_paused_cluster_opens_no_move_and_says_so,
     ),
     Mutant(
         "a slot whose fence is never taken for proven",
         instances,
         "is_given_up",
         always(False),
-        test_moves.test_fewer_instances_take_the_last_slot_away_once_its_engine_stopped,
+        test_moves_under_change.test_fewer_instances_take_the_last_slot_away_once_its_engine_stopped,
     ),
 )
 

@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import json
 import re
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.harness import planes
 from tests.harness.installation import Installation
 from tests.harness.waiting import wait_until
 from tests.system.capacity.gate import Gate
+from tests.system.capacity.scrape import series
 
 KVPOOL = "kvpool.dev/v1alpha1"
 NAMESPACE = "inference"
@@ -38,7 +38,6 @@ STATES = ("declared", "admitted", "bound", "used", "foreign", "unknown")
 FIRST_HOST = 100
 """Clear of the addresses that hosts of single tests get."""
 METRICS_PORTS = {"operator": 8080, "agent": 8081}
-HTTP_SECONDS = 5.0
 
 _number = itertools.count(1)
 
@@ -344,11 +343,7 @@ class Site:
     def metric(self, component: str, name: str, node: str | None = None) -> dict[str, float]:
         """Series of one metric, `{labels}` to value, of the operator or of a node's agent."""
         host = self.hosts[node or self.operator_hosts()[-1]]
-        url = f"http://{host.address}:{METRICS_PORTS[component]}/metrics"
-        with urllib.request.urlopen(url, timeout=HTTP_SECONDS) as answer:
-            text = answer.read().decode()
-        found = re.findall(rf"^{name}(\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
-        return {labelled: float(value) for labelled, value in found}
+        return series(f"http://{host.address}:{METRICS_PORTS[component]}/metrics", name)
 
     def capacity_steps(self) -> float:
         """How many capacity steps of the leader succeeded."""
