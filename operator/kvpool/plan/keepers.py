@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvpool.api.kvnode import UnitPhase, UnitSpec
+from kvpool.api.kvpool import ReclaimPolicy
 from kvpool.model.decisions import CreateKeeper, DeleteKeeper, KeeperSpec, Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import PodFact
@@ -67,8 +68,8 @@ def plan_keepers(scene: Scene, changing: frozenset[str]) -> tuple[CreateKeeper |
         for unit in ground.units:
             demand = demands.get(unit.pool)
             mine = [pod for pod in pods if keeps(pod, unit, ground.name)]
-            if demand is not None and _is_wanted(scene, ground, unit, demand, mine):
-                actions.append(_create(ground.name, unit, demand))
+            if _is_wanted(scene, ground, unit, demand, mine):
+                actions.append(_create(ground.name, unit))
     return tuple(actions)
 
 
@@ -86,12 +87,19 @@ def _unwanted(ground: Ground, pods: Iterable[PodFact]) -> Iterator[DeleteKeeper]
             yield DeleteKeeper(pod.key, pod.uid, Reason("Superseded", text))
 
 
-def _is_wanted(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand, pods: Iterable[PodFact]) -> bool:
-    """Whether a unit without any keeper is to get one."""
+def _is_wanted(
+    scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand | None, pods: Iterable[PodFact]
+) -> bool:
+    """Whether a unit without any keeper is to get one, as one that outlives its pool is."""
     ruling = scene.rulings.of(ground.name, unit.tier)
-    if not demand.standing.may_act or (ruling is not None and not ruling.standing.may_act):
+    if ruling is not None and not ruling.standing.may_act:
         return False
-    if unit.release != "None" or not belongs_to(unit, demand.pool) or any(pods):
+    if unit.release != "None" or any(pods):
+        return False
+    if demand is None or not belongs_to(unit, demand.pool):
+        if unit.reclaim_policy is not ReclaimPolicy.RETAIN:
+            return False
+    elif not demand.standing.may_act:
         return False
     if ground.agent is None or ground.fact is None or not ground.fact.ready:
         return False
@@ -100,13 +108,13 @@ def _is_wanted(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand, pod
     return not held_already
 
 
-def _create(node: str, unit: UnitSpec, demand: Demand) -> CreateKeeper:
+def _create(node: str, unit: UnitSpec) -> CreateKeeper:
     return CreateKeeper(
         KeeperSpec(
             name=keeper_name(unit, node),
             node=node,
-            pool=ObjectKey(demand.key.namespace, demand.key.name),
-            pool_uid=demand.pool.metadata.uid,
+            pool=ObjectKey.of(unit.pool),
+            pool_uid=unit.pool_uid,
             unit=unit,
             memory_bytes=keeper_bytes(unit.backend, unit.size_bytes),
         ),

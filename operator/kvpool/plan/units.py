@@ -97,7 +97,7 @@ def _made_anew(
     return _renewed(scene, unit, demand).model_copy(
         update={
             "size_bytes": unit.size_bytes if size_bytes is None else size_bytes,
-            "generation": 1 + max(unit.generation, _newest_known(scene, scene.grounds[node], unit)),
+            "generation": _next_generation(scene, scene.grounds[node], unit),
             "store": store_of(scene, demand) or unit.store,
             "on_restart": tier.on_restart if tier is not None else unit.on_restart,
         }
@@ -134,6 +134,10 @@ def _reclaim(scene: Scene, ground: Ground, unit: UnitSpec, changes: Changes) -> 
         changes[ground.name, unit.name] = (None, reason)
         return
     if unit.reclaim_policy is ReclaimPolicy.RETAIN:
+        why = must_be_made_anew(scene, ground, unit)
+        if why is not None:
+            update = {"generation": _next_generation(scene, ground, unit)}
+            changes[ground.name, unit.name] = (unit.model_copy(update=update), why)
         return
     release = "Drain" if unit.reclaim_policy is ReclaimPolicy.DRAIN else "Now"
     changes[ground.name, unit.name] = (
@@ -225,6 +229,10 @@ def _resized(
         return _renewed(scene, unit, demand).model_copy(update={"release": "Drain"}), reason
     reason = Reason("Resized", f"unit {unit.name} goes from {before} to {short_size(size)}")
     return _made_anew(scene, node, unit, demand, size), reason
+
+
+def _next_generation(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
+    return 1 + max(unit.generation, _newest_known(scene, ground, unit))
 
 
 def _newest_known(scene: Scene, ground: Ground, unit: UnitSpec) -> int:

@@ -380,3 +380,21 @@ def test_a_unit_that_is_not_reported_is_given_back_only_under_the_plan_that_asks
         assert list(cluster.units().values()) == [unit], (plan, applied, releases)
     cluster.change_agent("node-1", plan_revision=1, applied_revision=1, plan_releases=asked).step()
     assert cluster.units() == {}, "however large the revision of its KVNode is"
+
+
+@pytest.mark.parametrize("evicted", [True, False])
+def test_a_retained_unit_of_a_deleted_pool_gets_a_keeper_again_when_it_lost_its_own(evicted: bool) -> None:
+    cluster = bound_pool("16Gi", 1)
+    cluster.pools.clear()
+    cluster.settle()
+    ((key, pod),) = cluster.pods.items()
+    if evicted:
+        cluster.pods[key] = replace(pod, phase="Failed")
+    else:
+        del cluster.pods[key]
+    cluster.change_view("node-1", UNIT, phase=UnitPhase.PENDING).settle()
+    (keeper,) = cluster.keepers().values()
+    assert keeper.phase == "Running"
+    assert generations(cluster) == [2 if evicted else 1]
+    (unit,) = cluster.units().values()
+    assert unit.release == "None"
