@@ -76,5 +76,10 @@ def _engine_sits(slot: ObjectKey, agent: AgentView) -> bool:
 
 
 def _stranger_holds(devices: Collection[str], agent: AgentView) -> bool:
+    """Whether a pod that never spoke to the agent holds a device, or may: nobody could be asked about it."""
     known = {engine.pod_uid for engine in agent.engines}
-    return any(seen.holder and seen.holder not in known for seen in agent.devices if seen.id in devices)
+    return any(
+        not seen.observed or (seen.holder and seen.holder not in known)
+        for seen in agent.devices
+        if seen.id in devices
+    )

@@ -162,3 +162,8 @@ def test_the_weakest_proof_limits_a_slot_of_several_seats() -> None:
     strong = Fence(FenceProof.RELEASE_ACK, FenceLevel.PROCESS)
     weak = Fence(FenceProof.GUARD_EXPIRY, FenceLevel.CONTENT_ONLY)
     assert weakest([strong, weak]) == weak
+
+
+def test_absence_proves_no_process_out_while_the_device_could_not_be_looked_at() -> None:
+    unseen = DeviceView("acc-0", "uuid", "", (), observed=False)
+    assert fence(agent(devices=(unseen,))) == Fence(FenceProof.RELEASE_ACK, FenceLevel.CONTENT_ONLY)
