@@ -112,6 +112,7 @@ BROKEN = {
     "no boot id": hello(boot_id=""),
     "a node name that is too long": hello("n" * 300),
     "an epoch that no slot epoch could follow": hello(highest_operator_epoch=2**60),
+    "an epoch that no leader can have reached": hello(highest_operator_epoch=2**42),
     "an unknown unit phase": hello(report=pb.Report(units=[pb.UnitReport(name="u", phase="Melting")])),
     "a unit named twice": hello(report=pb.Report(units=[pb.UnitReport(name="u", phase="Bound")] * 2)),
     "a size that Kubernetes cannot store": hello(

@@ -10,7 +10,7 @@ from kvpool.api.supernode import EvidenceClass
 from kvpool.fleet import leases
 from kvpool.fleet.outbox import Outbox
 from kvpool.fleet.refusals import Reason, RefusedError
-from kvpool.fleet.sessions import Session, Sessions
+from kvpool.fleet.sessions import MOST_EPOCHS_AHEAD, Session, Sessions
 from kvpool.model.nodeplan import LeaseTerms, NodePlanData, PlannedUnit
 from kvpool.model.observations import EvidenceView, PeerWord
 from kvpool.wire.convert_agent import EvidenceData, HelloData, LeavingData, RenewData
@@ -185,3 +185,13 @@ async def test_a_view_names_what_its_newest_plan_gives_back(sessions: Sessions) 
     assert view.plan_releases == {("b", 3)}
     sessions.open("node-1", HELLO, 1.0)
     assert sessions.views()["node-1"].plan_releases == {("b", 3)}
+
+
+async def test_an_epoch_that_no_leader_can_have_reached_is_refused_and_not_followed(
+    sessions: Sessions, told: Told
+) -> None:
+    with pytest.raises(MalformedError, match=r"hello\.highest_operator_epoch: .* above 7, the leader's own"):
+        sessions.open("node-1", replace(HELLO, highest_operator_epoch=7 + MOST_EPOCHS_AHEAD + 1), 0.0)
+    assert (sessions.views(), told.higher_epochs) == ({}, [])
+    sessions.open("node-1", replace(HELLO, highest_operator_epoch=7 + MOST_EPOCHS_AHEAD), 0.0)
+    assert told.higher_epochs == [7 + MOST_EPOCHS_AHEAD]

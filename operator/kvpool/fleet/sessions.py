@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kvpool.fleet import leases, views
 from kvpool.fleet.metrics import FleetMetrics
@@ -31,6 +32,12 @@ from kvpool.wire.convert_operator import (
     WelcomeData,
 )
 from kvpool.wire.convert_report import ReportData
+
+
+MOST_EPOCHS_AHEAD: Final = 2**20
+"""How far above the leader's operator epoch an agent's may be. Every change of leader counts one: this many
+lie beyond the life of a cluster, while one agent that names a far larger epoch would drive the leader's, and
+with it every other agent's, to the end of what can be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +142,21 @@ class Sessions:
     # What agents say
 
     def open(self, certified_node: str, hello: HelloData, now: float) -> Session:
-        """Accept a stream. Raises RefusedError: WRONG_NODE, OLD_INCARNATION."""
+        """Accept a stream.
+
+        Raises:
+            RefusedError: WRONG_NODE, OLD_INCARNATION.
+            MalformedError: for an operator epoch that no leader can have reached.
+        """
         if hello.node_name != certified_node:
             text = f"hello.node_name is {hello.node_name!r}, the certificate is for node {certified_node!r}"
             raise RefusedError(Reason.WRONG_NODE, text)
+        if self._epoch is not None and hello.highest_operator_epoch > self._epoch + MOST_EPOCHS_AHEAD:
+            text = (
+                f"{hello.highest_operator_epoch} is more than {MOST_EPOCHS_AHEAD} above {self._epoch}, the "
+            )
+            text += "leader's own: check the agent of the node, whose journal or credentials others may write"
+            raise MalformedError("hello.highest_operator_epoch", text)
         node = self._node(certified_node)
         _check_incarnation(node, hello, now)
         if node.session is not None:
