@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kvpool.wire.keepalive import agent_channel_options
 from kvpool.wire.v1alpha1 import agent_pb2, agent_pb2_grpc
 from kvpool_agent.timing import (
     ENROL_AGAIN_SECONDS,
     ENROL_RETRY_FIRST_SECONDS,
     ENROL_RETRY_MOST_SECONDS,
     ENROL_SECONDS,
-    KEEPALIVE_OPTIONS,
 )
 from kvpool_keeper.contract import replace_whole
 
@@ -175,8 +175,8 @@ class Enrolment:
 def channel_options(server_name: str) -> tuple[tuple[str, int | str], ...]:
     """Return the options of a channel to an operator."""
     if not server_name:
-        return KEEPALIVE_OPTIONS
-    return (*KEEPALIVE_OPTIONS, ("grpc.ssl_target_name_override", server_name))
+        return agent_channel_options()
+    return (*agent_channel_options(), ("grpc.ssl_target_name_override", server_name))
 
 
 def _read(path: Path, what: str) -> bytes:

@@ -18,7 +18,7 @@ from kvpool_agent.front_door import FrontDoor
 from kvpool_agent.pod_of_process import pod_mismatch
 from kvpool_agent.processes import identify, is_gone
 from kvpool_agent.seats import Command, Engine, SeatBook, SeatRecord, Verb
-from kvpool_agent.timing import KEEPALIVE_OPTIONS, MOST_UNSENT, REGISTER_SECONDS
+from kvpool_agent.timing import LOCAL_API_OPTIONS, MOST_UNSENT, REGISTER_SECONDS
 from kvpool_keeper.contract import replace_whole
 
 log = structlog.get_logger()
@@ -66,7 +66,7 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
     async def start(self) -> None:
         """Load the seats, serve, then open the door. Raises OSError."""
         self._load()
-        self._server = grpc.aio.server(options=KEEPALIVE_OPTIONS)
+        self._server = grpc.aio.server(options=LOCAL_API_OPTIONS)
         local_pb2_grpc.add_LocalServiceServicer_to_server(self, self._server)
         self._server.add_insecure_port(self._door.inner_address)
         await self._server.start()

@@ -18,6 +18,7 @@ from kvpool.wire.v1alpha1 import agent_pb2_grpc
 from kvpool_agent.enrolment import Enrolment, Identity, channel_options
 from kvpool_agent.timing import (
     DIAL_SECONDS,
+    DIAL_SETTLE_SECONDS,
     ENROL_AGAIN_AFTER_FAILED_DIALS,
     LEAVING_MS,
     MOST_EVIDENCE_WAITING,
@@ -152,31 +153,40 @@ class OperatorStream:
                 await self._session.call.done_writing()
 
     async def _dial(self, identity: Identity) -> Session | None:
-        """Try all addresses of the operators at once; the first to say Welcome is taken."""
+        """Try all addresses of the operators at once; the last to say Welcome is taken.
+
+        Several addresses may lead to one operator, which ends a node's older streams: the newest lives.
+        """
         try:
             addresses = await _resolve(self._target)
         except OSError as error:
             log.warning("operator's name is not resolved", target=self._target, error=str(error))
             return None
-        attempts = {asyncio.create_task(self._greet(address, identity)) for address in addresses}
+        welcomes: list[Session] = []
+        """In the order in which they came."""
+        attempts = {asyncio.create_task(self._greet(address, identity, welcomes)) for address in addresses}
         chosen: Session | None = None
         try:
-            while attempts and chosen is None:
-                done, attempts = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
-                welcomes = [session for attempt in done if (session := attempt.result()) is not None]
-                chosen = welcomes.pop() if welcomes else None
-                for other in welcomes:
-                    await other.channel.close()
+            waiting = attempts
+            while waiting and not welcomes:
+                _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if waiting:
+                await asyncio.wait(waiting, timeout=DIAL_SETTLE_SECONDS)
+            for attempt in attempts:
+                if attempt.done():
+                    attempt.result()  # raises what nobody expected
+            chosen = welcomes[-1] if welcomes else None
             return chosen
         finally:
             for attempt in attempts:
                 attempt.cancel()
-            for late in await asyncio.gather(*attempts, return_exceptions=True):
-                if isinstance(late, Session):
-                    await late.channel.close()
+            await asyncio.gather(*attempts, return_exceptions=True)
+            for other in welcomes:
+                if other is not chosen:
+                    await other.channel.close()
 
-    async def _greet(self, address: str, identity: Identity) -> Session | None:
-        """Say Hello at one address; None when it is no leader that this node accepts."""
+    async def _greet(self, address: str, identity: Identity, welcomes: list[Session]) -> None:
+        """Say Hello at one address; join `welcomes` when it is a leader that this node accepts."""
         server_name = self._server_name or self._target.rpartition(":")[0]
         channel = grpc.aio.secure_channel(
             address, identity.channel_credentials(), options=channel_options(server_name)
@@ -188,12 +198,13 @@ class OperatorStream:
                 await session.call.write(wire.ConnectRequest(hello=self._node.hello()))
                 first = await session.call.read()
             welcomed = self._is_welcome(address, first)
+            if welcomed:
+                welcomes.append(session)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError) as error:
             log.info("operator does not answer", address=address, error=_text(error))
         finally:
             if not welcomed:
                 await channel.close()
-        return session if welcomed else None
 
     def _is_welcome(self, address: str, first: wire.ConnectResponse | None) -> bool:
         if not isinstance(first, wire.ConnectResponse):  # grpc.aio.EOF

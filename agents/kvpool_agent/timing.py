@@ -17,6 +17,8 @@ from the first node's last Grant: before that node's lease ends and it needs its
 """
 DIAL_SECONDS = 3.0
 """From connecting to the operator's first answer."""
+DIAL_SETTLE_SECONDS = 0.3
+"""After the first Welcome, other addresses have so long to say whether they lead to the same operator."""
 REDIAL_FIRST_SECONDS = 0.25
 REDIAL_MOST_SECONDS = 2.0
 WRITE_SECONDS = 5.0
@@ -55,10 +57,9 @@ MOST_EVIDENCE_WAITING = 256
 LOOP_LIMIT_SECONDS = 30.0
 """A loop without a heartbeat for so long makes /healthz fail."""
 
-KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
+LOCAL_API_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.max_receive_message_length", 4 << 20),
+    ("grpc.max_receive_message_length", 1 << 20),
 )
-"""The operator's servers allow pings this often; see fleet."""
+"""Of the server that engines register at; the channel to the operator has those of kvpool.wire.keepalive."""

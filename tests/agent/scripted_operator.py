@@ -25,6 +25,7 @@ from tests.harness.waiting import wait_until
 
 SERVER_NAME = "kvpool-operator.test"
 START_SECONDS = 10.0
+SECOND_WELCOME_SECONDS = 0.05
 Context = grpc.aio.ServicerContext[Any, Any]
 PublicKey = CertificatePublicKeyTypes
 
@@ -95,6 +96,8 @@ class Script:
     """Nodes whose Renews are not answered."""
     plan: wire.NodePlan | None = None
     roster: wire.Roster | None = None
+    one_stream_a_node: bool = False
+    """Whether a Hello ends the node's older streams, and its Welcome comes a moment later than theirs."""
     refuses_token: str = ""
     certificate_names: str = ""
     """Another node's name to put into certificates."""
@@ -123,6 +126,7 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
         self.heard = Heard()
         self._address = address
         self._plans: set[asyncio.Queue[wire.NodePlan]] = set()
+        self._newest: dict[str, asyncio.Queue[Any]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._servers: list[grpc.aio.Server] = []
@@ -208,6 +212,12 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
             return
         self.heard.reports.append(hello.report)
         script = self.script
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        older = self._newest.get(hello.node_name)
+        self._newest[hello.node_name] = queue
+        if script.one_stream_a_node and older is not None:
+            older.put_nowait(None)
+            await asyncio.sleep(SECOND_WELCOME_SECONDS)
         yield wire.ConnectResponse(
             welcome=wire.Welcome(
                 operator_epoch=script.epoch,
@@ -217,7 +227,6 @@ class ScriptedOperator(agent_pb2_grpc.EnrolmentServiceServicer, agent_pb2_grpc.A
                 roster=script.roster,
             )
         )
-        queue: asyncio.Queue[Any] = asyncio.Queue()
         if script.plan is not None:
             queue.put_nowait(script.plan)
         self._plans.add(queue)

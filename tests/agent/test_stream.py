@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from kvpool.wire.keepalive import agent_channel_options
 from kvpool.wire.v1alpha1 import agent_pb2 as wire
+from kvpool_agent.enrolment import Enrolment, EnrolmentOptions, channel_options
+from kvpool_agent.stream import OperatorStream
 from tests.agent.node import TestNode
-from tests.agent.scripted_operator import Authority, ScriptedOperator, write
+from tests.agent.scripted_operator import SERVER_NAME, Authority, ScriptedOperator, write
 from tests.harness.waiting import wait_until
 
 
@@ -174,3 +180,58 @@ def test_the_agent_stays_healthy_while_no_operator_answers(
     node.start_agent()
     wait_for_log(node, "not the leader")
     assert node.get("/healthz") == (200, "ok\n")
+
+
+class QuietNode:
+    """As much of an agent as a stream needs."""
+
+    renew_seconds = 0.1
+    missed_grants = 0
+
+    def hello(self) -> wire.Hello:
+        return wire.Hello(node_name="node-1")
+
+    def report(self) -> wire.Report:
+        return wire.Report()
+
+    def renew(self) -> wire.Renew:
+        return wire.Renew(seq=1)
+
+    def welcomed(self, welcome: wire.Welcome) -> bool:
+        return welcome.operator_epoch > 0
+
+    def granted(self, grant: wire.Grant) -> None:
+        """Nothing to extend."""
+
+    def planned(self, plan: wire.NodePlan) -> None:
+        """Nothing to do."""
+
+    def ended(self) -> None:
+        """Nothing to note."""
+
+
+async def test_two_addresses_of_one_operator_do_not_make_the_streams_end_each_other(
+    operator: ScriptedOperator, tmp_path: Path
+) -> None:
+    operator.script.one_stream_a_node = True
+    token, authority = (
+        write(tmp_path / name, text)
+        for name, text in (("token", "a-token"), ("ca.pem", operator.authority.pem.decode()))
+    )
+    address = f"127.0.0.1:{operator.agent_port}"
+    options = EnrolmentOptions("node-1", f"127.0.0.1:{operator.enrol_port}", token, authority, SERVER_NAME)
+    enrolment = Enrolment(tmp_path, options, lambda: None)
+    stream = OperatorStream(address, SERVER_NAME, enrolment, QuietNode(), lambda: None)
+    with mock.patch("kvpool_agent.stream._resolve", return_value=(address, f"ipv4:{address}")):
+        running = asyncio.create_task(stream.run())
+        try:
+            await asyncio.to_thread(wait_until, lambda: len(operator.heard.renews) > 9, 15, "ten Renews")
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert len(operator.heard.hellos) == 2
+
+
+def test_the_channel_to_the_operator_pings_as_its_servers_allow() -> None:
+    assert set(agent_channel_options()) < set(channel_options("a-name"))
+    assert channel_options("") == agent_channel_options()
