@@ -33,7 +33,6 @@ from kvpool.wire.convert_operator import (
 )
 from kvpool.wire.convert_report import ReportData
 
-
 MOST_EPOCHS_AHEAD: Final = 2**20
 """How far above the leader's operator epoch an agent's may be. Every change of leader counts one: this many
 lie beyond the life of a cluster, while one agent that names a far larger epoch would drive the leader's, and
