@@ -125,6 +125,11 @@ class Api:
     def _cancel_remap(self, action: d.CancelRemap, operator_epoch: int, now: Instant) -> None:
         self._set_remap_status(action.key, action.status)
 
+    def _delete_remap(self, action: d.DeleteRemap, operator_epoch: int, now: Instant) -> None:
+        _refuse_if(action.key not in self.remaps, f"{action.key} is gone")
+        _refuse_if(self.remaps[action.key].metadata.uid != action.uid, "another incarnation")
+        del self.remaps[action.key]
+
     def _write_remap_status(self, action: d.WriteRemapStatus, operator_epoch: int, now: Instant) -> None:
         self._set_remap_status(action.key, action.status)
 

@@ -84,6 +84,7 @@ class Executor:
             d.BindSlot: self._bind_slot,
             d.ReleaseClaims: self._release_claims,
             d.CancelRemap: self._cancel_remap,
+            d.DeleteRemap: self._delete_remap,
             d.WriteSlotStatus: self._write_slot_status,
             d.WriteRemapStatus: self._write_remap_status,
             d.WriteStatus: self._write_status,
@@ -215,6 +216,11 @@ class Executor:
 
     async def _cancel_remap(self, action: d.CancelRemap) -> bool:
         return await self._apply_status(REMAPS, action.key, action.status)
+
+    async def _delete_remap(self, action: d.DeleteRemap) -> bool:
+        target = REMAPS.at(action.key.namespace, action.key.name)
+        await writes.delete(self._rest, target, uid=action.uid)
+        return True
 
     # -- statuses
 

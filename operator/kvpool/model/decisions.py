@@ -166,6 +166,15 @@ class CancelRemap:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteRemap:
+    """Take a Remap that is long over out of a slot's history."""
+
+    key: ObjectKey
+    uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class WriteSlotStatus:
     """Slot status; written when attachment, acknowledged weight or a condition changed."""
 
@@ -245,6 +254,7 @@ Action = (
     | BindSlot
     | ReleaseClaims
     | CancelRemap
+    | DeleteRemap
     | WriteSlotStatus
     | WriteRemapStatus
     | WriteStatus

@@ -15,6 +15,7 @@ from kvpool.model.snapshot import Snapshot
 from kvpool.plan.advance import advance
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import role_spec
+from kvpool.plan.history import forget_old_moves
 from kvpool.plan.instances import (
     create_slots,
     delete_unwanted,
@@ -55,6 +56,7 @@ def failover_plan(snapshot: Snapshot, now: Instant) -> Plan:
     for _, group in sorted(snapshot.groups.items()):
         create_slots(draft, group)
     _part_with_slots(draft)
+    forget_old_moves(draft)
     _block_remaps(draft)
     for _, slot in sorted(snapshot.slots.items()):
         owner = group_of(snapshot, slot)

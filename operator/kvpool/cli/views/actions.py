@@ -15,6 +15,7 @@ from kvpool.model.decisions import (
     CreateSlot,
     DeleteKeeper,
     DeleteKVNode,
+    DeleteRemap,
     DeleteSlot,
     ForgetSlot,
     OpenRemap,
@@ -89,6 +90,8 @@ def _moves(action: Action) -> Iterator[Deed]:
             yield Deed(f"KVNode {action.node}", _release_text(action), action.reason.message)
         case CancelRemap():
             yield Deed(f"Remap {action.key}", "cancel the move", action.reason.message)
+        case DeleteRemap():
+            yield Deed(f"Remap {action.key}", "delete the record of the move", action.reason.message)
         case _:
             return
 
