@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -266,3 +268,19 @@ def test_a_unit_whose_folder_is_not_there_is_kept_but_one_that_was_removed_is_lo
     (view,) = machine.start()
     assert view.phase == "Lost"
     machine.end_keeper()
+
+
+def test_a_folder_that_fails_does_not_hide_the_others(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    for folder in (good, bad):
+        folder.mkdir()
+    real = os.statvfs
+
+    def failing(path: Path) -> os.statvfs_result:
+        if path == bad:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path)
+
+    with mock.patch("kvpool_agent.backends.file.os.statvfs", failing):
+        (source,) = FileBackend([bad, good], tmp_path).discover()
+    assert source.key.endswith(f":{good}")

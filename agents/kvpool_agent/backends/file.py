@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+import structlog
+
 from kvpool_agent import actions
 from kvpool_agent.backends.base import file_reality, taken_by
 from kvpool_agent.places import LABEL_PREFIX, SEGMENT_FILE
@@ -22,6 +24,8 @@ from kvpool_agent.units import (
     UnitPlan,
 )
 
+log = structlog.get_logger()
+
 
 class FileBackend:
     """Binds files; they outlive a reboot."""
@@ -33,22 +37,26 @@ class FileBackend:
         self._units = units
 
     def discover(self) -> tuple[Source, ...]:
-        """Return one source a folder; a folder that is not there is none."""
+        """Return one source a folder; a folder that is not there, or cannot be read, is none."""
         found = []
         for folder in self._folders:
-            if folder.is_dir():
-                room = os.statvfs(folder)
-                found.append(
-                    Source(
-                        key=f"file/{_filesystem(folder)}:{folder}",
-                        tier="SSD",
-                        backend=self.name,
-                        numa_node=-1,
-                        capacity_bytes=room.f_blocks * room.f_frsize,
-                        free_bytes=room.f_bavail * room.f_frsize,
-                    )
-                )
+            try:
+                if folder.is_dir():
+                    found.append(self._source(folder))
+            except OSError as error:
+                log.warning("folder cannot be read", folder=str(folder), error=str(error))
         return tuple(found)
+
+    def _source(self, folder: Path) -> Source:
+        room = os.statvfs(folder)
+        return Source(
+            key=f"file/{_filesystem(folder)}:{folder}",
+            tier="SSD",
+            backend=self.name,
+            numa_node=-1,
+            capacity_bytes=room.f_blocks * room.f_frsize,
+            free_bytes=room.f_bavail * room.f_frsize,
+        )
 
     def refuse(self, unit: UnitPlan, others: Iterable[Record]) -> str:
         """Refuse foreign folders, files that somebody holds, and what would eat the reserve."""
