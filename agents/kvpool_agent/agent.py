@@ -261,7 +261,10 @@ class Agent:
                     log.warning("device fault", device=device.id, source=fault.source, code=fault.code)
                     if self.stream is not None:
                         self.stream.push(messages.evidence(device, fault, now))
-        self._parts.local.book.holders = {d.id: d.holder_pod_uid for d in devices if d.holder_pod_uid}
+        book = self._parts.local.book
+        book.unasked = frozenset(device.id for device in devices if not device.observed)
+        if devices or not self._parts.devices.trouble:
+            book.holders = {d.id: d.holder_pod_uid for d in devices if d.holder_pod_uid}
         self._parts.local.settle()
 
     async def _look_at_peers(self) -> None:

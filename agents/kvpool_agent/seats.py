@@ -18,6 +18,7 @@ from kvpool.rules.lease import Stand
 from kvpool_agent.processes import ProcessId
 from kvpool_agent.timing import MOST_RELEASED_SEATS
 
+NOBODY_KNOWS = "unknown"
 SeatKey = tuple[str, int]
 """Slot (namespace/name) and epoch."""
 
@@ -74,7 +75,9 @@ class SeatRecord:
     process: ProcessId | None = None
     reason: str = ""
     held_by: str = ""
-    """Released, but this pod holds the seat's devices and never spoke on the local API: it may serve on."""
+    """Released, but this pod holds the seat's devices and never spoke on the local API: it may serve on.
+    NOBODY_KNOWS while the devices cannot be asked about.
+    """
 
     @property
     def key(self) -> SeatKey:
@@ -115,6 +118,8 @@ class SeatBook:
     engines: dict[int, Engine] = field(default_factory=dict)
     holders: Mapping[str, str] | None = field(default_factory=dict)
     """Device to the UID of the pod that holds it, as the device provider says; None before it first did."""
+    unasked: frozenset[str] = frozenset()
+    """Devices that nobody can be asked about now."""
     stand: Stand = Stand.SERVING_ON
     hold: bool = True
     _planned: dict[SeatKey, PlannedSeat] | None = None
@@ -218,10 +223,11 @@ class SeatBook:
             return dataclasses.replace(record, state=SeatState.STOPPING, reason=why)
         if record.state is SeatState.WAITING and not planned:
             if not record.told:
-                if self.holders is None:
-                    return record  # who is on its devices is not known yet
                 return dataclasses.replace(
-                    record, state=SeatState.RELEASED, reason="no engine was told to serve under it"
+                    record,
+                    state=SeatState.RELEASED,
+                    reason="no engine was told to serve under it",
+                    held_by=NOBODY_KNOWS,
                 )
             return dataclasses.replace(record, state=SeatState.STOPPING, reason="the seat left the plan")
         if record.state is SeatState.WAITING and not record.told and self._may_start():
@@ -238,7 +244,11 @@ class SeatBook:
             return record
         known = {engine.pod_uid for engine in self.engines.values()}
         known |= {other.pod_uid for other in self.records.values() if other.told}
-        holders = {self.holders.get(device, "") for device in record.devices} - known - {""}
+        holders = {
+            NOBODY_KNOWS if device in self.unasked else self.holders.get(device, "")
+            for device in record.devices
+        } - known
+        holders.discard("")
         return dataclasses.replace(record, held_by=min(holders, default=""))
 
     def _command(self, record: SeatRecord) -> Command | None:

@@ -114,14 +114,17 @@ def test_a_pod_that_was_never_told_is_not_proven_out_while_it_holds_the_devices(
     book.plan([SEAT], hold=False)
     book.plan([], hold=False)
     book.settle()
-    assert state(book) is SeatState.WAITING, "nothing is known of the devices yet"
+    assert released_at(book) is FenceLevel.CONTENT_ONLY, "nothing is known of the devices yet"
     book.holders = {"gpu0": "pod-observed", "gpu1": "pod-else"}
     book.settle()
     assert released_at(book) is FenceLevel.CONTENT_ONLY
     book.holders = None
     book.settle()
     assert released_at(book) is FenceLevel.CONTENT_ONLY, "an agent that starts anew has not asked yet"
-    book.holders = {"gpu1": "pod-else"}
+    book.holders, book.unasked = {"gpu1": "pod-else"}, frozenset({"gpu0"})
+    book.settle()
+    assert released_at(book) is FenceLevel.CONTENT_ONLY, "the device cannot be asked about"
+    book.unasked = frozenset()
     book.settle()
     assert released_at(book) is FenceLevel.PROCESS
 
