@@ -7,12 +7,12 @@ Hosts know the truth: which engine serves which slot under which epoch. Operator
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, labels
-from kvpool.api.common import Mode
+from kvpool.api.common import LabelSelector, Mode
 from kvpool.api.remap import RemapPhase
 from kvpool.api.supernode import EvidenceClass, Maintenance
 from kvpool.model import decisions as d
@@ -68,7 +68,7 @@ class World:
         self.unready: set[str] = set()
         self.outside: set[str] = set()
         """Hosts that belong to no Supernode."""
-        self.selectors: dict[str, Mapping[str, str] | None] = {}
+        self.selectors: dict[str, LabelSelector | None] = {}
         self.fence_level = "Process"
         """How surely agents stop engines."""
         self.operator: Operator

@@ -1,15 +1,16 @@
 """Which pods the workloads of groups select."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from kvpool.api.common import LabelSelector
 from kvpool.api.pdgroup import PDGroup
 from kvpool.cluster.errors import ApiError, Gone
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.scales import workload_selector
 from kvpool.plan.engines import roles_of, workload_key
 
-Selectors = dict[str, Mapping[str, str] | None]
-"""`namespace/Kind/name` to labels; None for a kind without a scale sub-resource."""
+Selectors = dict[str, LabelSelector | None]
+"""`namespace/Kind/name` to what selects its pods; None without a scale that states a selector."""
 
 
 async def read_selectors(rest: Rest, groups: Iterable[PDGroup]) -> Selectors:

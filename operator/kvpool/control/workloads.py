@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from kvpool.api.common import LabelSelector
 from kvpool.api.pdgroup import PDGroup, WorkloadRef
 from kvpool.cluster.errors import ApiError, Gone, Terminal
 from kvpool.cluster.rest import Rest
@@ -19,10 +20,10 @@ class Workloads:
     def __init__(self, rest: Rest, on_change: Callable[[], None]) -> None:
         self._rest = rest
         self._on_change = on_change
-        self._selectors: dict[str, Mapping[str, str] | None] = {}
+        self._selectors: dict[str, LabelSelector | None] = {}
 
-    def selectors(self) -> Mapping[str, Mapping[str, str] | None]:
-        """Selector labels by workload; None for a kind without a scale sub-resource."""
+    def selectors(self) -> Mapping[str, LabelSelector | None]:
+        """Selectors by workload; None for one without a scale that states a selector."""
         return dict(self._selectors)
 
     async def look(self, groups: Iterable[PDGroup]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, TierBudget
-from kvpool.api.common import Mode
+from kvpool.api.common import LabelSelector, Mode
 from kvpool.api.remap import StageName
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import AgentView, NodeFact, OutputAck, PodFact, StoreView
@@ -48,8 +48,8 @@ class Snapshot:
     unreadable: frozenset[tuple[str, ObjectKey]] = frozenset()
     """Kind and key (namespace empty for cluster-scoped kinds) of objects that are there and cannot be read,
     like one of a newer version. They are in none of the mappings above, and yet not gone."""
-    workload_selectors: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
-    """`namespace/Kind/name` of a workload to its scale selector; None: it has no scale sub-resource."""
+    workload_selectors: Mapping[str, LabelSelector | None] = field(default_factory=dict)
+    """`namespace/Kind/name` of a workload to its scale selector; None: it has no scale that states one."""
 
     def may_exist(self, kind: str, key: ObjectKey) -> bool:
         """Whether an object that is in none of the mappings is there all the same, only not readable."""

@@ -45,8 +45,7 @@ def selector_of(snapshot: Snapshot, group: PDGroup, spec: RoleSpec) -> LabelSele
         return spec.pod_selector
     if spec.workload_ref is None:
         return None
-    found = snapshot.workload_selectors.get(workload_key(group, spec))
-    return LabelSelector(match_labels=dict(found)) if found else None
+    return snapshot.workload_selectors.get(workload_key(group, spec))
 
 
 def workload_key(group: PDGroup, spec: RoleSpec) -> str:

@@ -43,7 +43,8 @@ def _workload_unknown(snapshot: Snapshot, group: PDGroup) -> Reason | None:
         if spec.pod_selector is None and not key:
             text = f"{field} gives neither workloadRef nor podSelector: its pods cannot be found"
             return Reason("NoSelector", text)
-        if spec.pod_selector is None and snapshot.workload_selectors.get(key, {}) is None:
+        known = snapshot.workload_selectors
+        if spec.pod_selector is None and key in known and known[key] is None:
             text = (
                 f"{field}.workloadRef {key} has no scale sub-resource with a selector that kvpool may read: "
                 "give podSelector"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvpool.api import PDGroup
+from kvpool.api.common import LabelSelector
 from kvpool.api.conditions import Condition
 from kvpool.api.supernode import EvidenceClass
 from kvpool.model.ids import ObjectKey
@@ -97,7 +98,7 @@ def test_a_workload_without_scale_is_refused_with_a_message() -> None:
 def test_a_workload_is_found_through_its_scale_selector() -> None:
     world = two_racks()
     change_group(world, decode={"workloadRef": {"kind": "Deployment", "name": "decode"}})
-    world.selectors = {f"{NAMESPACE}/Deployment/decode": {"app": "decode"}}
+    world.selectors = {f"{NAMESPACE}/Deployment/decode": LabelSelector(match_labels={"app": "decode"})}
     world.start().run(5)
     assert world.place() == "node-1/acc-0"
 
