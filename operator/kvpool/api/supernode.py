@@ -27,7 +27,7 @@ class EvidenceClass(StrEnum):
 
 
 class EvidenceRule(Model):
-    """How one code of one source is read; an unknown code is Warn."""
+    """How one code of one source is read; without a rule, as its provider reads it."""
 
     source: Annotated[str, Field(min_length=1, max_length=63)]
     """Who reports, such as `nvml`."""
