@@ -33,7 +33,6 @@ from kvpool.model.observations import (
 )
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.failover import failover_plan
-from kvpool.rules.epochs import next_operator_epoch
 from tests.builders.failover_api import Api
 from tests.builders.failover_hosts import START, Engine, Host
 from tests.builders.failover_operator import Operator
@@ -254,7 +253,7 @@ class World:
         seen = [kvnode.spec.operator_epoch for kvnode in self.api.kvnodes.values()]
         seen += [slot.spec.operator_epoch for slot in self.api.slots.values()]
         seen += [remap.spec.operator_epoch for remap in self.api.remaps.values()]
-        self.api.operator_epoch = next_operator_epoch(self.api.operator_epoch, seen)
+        self.api.operator_epoch = 1 + max(self.api.operator_epoch, *seen)
         self.operator = Operator(self, self.api.operator_epoch)
         for host in self.hosts.values():
             if host.alive and host.agent_up:

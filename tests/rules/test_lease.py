@@ -13,7 +13,6 @@ from kvpool.rules.lease import (
     PeerWord,
     Stand,
     believed_again_at,
-    expiry_proves_a_stop,
     is_mass_loss,
     lease_expired,
     operator_deadline,
@@ -164,8 +163,6 @@ def test_strict_stops_even_in_an_outage() -> None:
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_group_of_one_or_two_serves_on_because_its_expiry_proves_nothing(size: int) -> None:
     assert stand_after(None, size=size) is Stand.SERVING_ON
-    group = frozenset(f"node-{number}" for number in range(size))
-    assert not expiry_proves_a_stop(LeasePolicy.PEER_AWARE, group)
 
 
 @given(

@@ -2,7 +2,7 @@
 
 from kvpool.api.duration import parse_duration
 from kvpool.api.pdgroup import PDGroup
-from kvpool.api.supernode import Failover, LeasePolicy, Maintenance, Supernode
+from kvpool.api.supernode import Failover, Maintenance, Supernode
 from kvpool.model.snapshot import Snapshot
 from kvpool.rules.lease import LeaseTerms
 
@@ -51,11 +51,6 @@ def lease_terms(snapshot: Snapshot, node: str) -> LeaseTerms:
     """Return the lease that the node is granted."""
     lease = policy_of(supernode_of(snapshot, node)).lease
     return LeaseTerms(parse_duration(lease.duration), parse_duration(lease.max_skew), lease.policy)
-
-
-def is_strict(snapshot: Snapshot, node: str) -> bool:
-    """Whether the node stops at its deadline in any case."""
-    return lease_terms(snapshot, node).policy is LeasePolicy.STRICT
 
 
 def board_of(snapshot: Snapshot, node: str) -> str:

@@ -4,7 +4,7 @@
 grow across leaders, restarts, and objects that were deleted and made again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from kvpool.model.snapshot import Snapshot
@@ -34,11 +34,6 @@ def operator_epoch_of(epoch: int) -> int:
 def sequence_of(epoch: int) -> int:
     """Return the sequence part of a slot epoch."""
     return epoch & MOST_SEQUENCES
-
-
-def next_operator_epoch(lease_annotation: int, seen: Iterable[int]) -> int:
-    """Return the epoch of a new leadership: above the Lease's and everything listed or said in a Hello."""
-    return 1 + max(lease_annotation, *seen, 0)
 
 
 def operator_epochs_in(snapshot: Snapshot) -> Iterator[int]:

@@ -195,8 +195,3 @@ def believed_again_at(mass_loss_seen_at_seconds: float, terms: LeaseTerms) -> fl
     Nodes serve on by words up to WITNESS_VALIDITY_SECONDS old, and then for one ttl less the skew.
     """
     return mass_loss_seen_at_seconds + terms.ttl_seconds + WITNESS_VALIDITY_SECONDS
-
-
-def expiry_proves_a_stop(policy: LeasePolicy, group: frozenset[str]) -> bool:
-    """Whether an expired lease can prove that what enforces the deadline itself stopped (GuardExpiry)."""
-    return policy is LeasePolicy.STRICT or len(group) >= SMALLEST_JUDGED_GROUP

@@ -14,7 +14,6 @@ from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import AgentView, DeviceView, EngineView, SeatPhase, SeatView
 from kvpool.rules.epochs import (
     MOST_SEQUENCES,
-    next_operator_epoch,
     next_sequence,
     operator_epoch_of,
     operator_epochs_in,
@@ -42,12 +41,6 @@ def test_every_epoch_of_a_later_leader_is_higher(operator_epoch: int, one: int, 
 def test_a_used_up_sequence_is_refused_instead_of_running_into_the_next_leadership(sequence: int) -> None:
     with pytest.raises(ValueError, match=f"sequence {sequence} of operator epoch 7"):
         slot_epoch(7, sequence)
-
-
-def test_a_new_leader_is_above_its_lease_and_everything_it_lists() -> None:
-    assert next_operator_epoch(0, []) == 1
-    assert next_operator_epoch(4, [2, 9, 3]) == 10
-    assert next_operator_epoch(12, [2, 9, 3]) == 13
 
 
 def test_every_object_and_every_hello_counts() -> None:
