@@ -174,7 +174,9 @@ leavings = st.builds(LeavingData, for_seconds=st.integers(0, 10**6).map(lambda m
 milliseconds = st.integers(0, 10**7).map(lambda ms: ms / 1000)
 terms = st.builds(LeaseTerms, milliseconds, milliseconds, st.booleans())
 rosters = lists(st.builds(RosterMember, names, words, words, words), lambda member: member.node)
-targets = st.builds(MooncakeTarget, master=names, metadata_server=words, protocol=words, devices=words)
+targets = st.builds(
+    MooncakeTarget, master=names, admin=words, metadata_server=words, protocol=words, devices=words
+)
 planned_units = st.builds(
     PlannedUnit,
     name=names,
@@ -185,6 +187,7 @@ planned_units = st.builds(
     backend=backends,
     path=words,
     generation=counts,
+    reserve_bytes=counts,
     mooncake=st.none() | targets,
     adopt=st.booleans(),
     release=st.sampled_from(["None", "Drain", "Now"]),
