@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Unpack
@@ -82,7 +84,7 @@ def fresh_control_plane(tmp_path: Path) -> Iterator[Callable[..., ControlPlane]]
 
 
 @pytest.fixture
-def add_host(tmp_path: Path, worker_id: str) -> Iterator[Callable[..., SimulatedHost]]:
+def add_host(worker_id: str) -> Iterator[Callable[..., SimulatedHost]]:
     """Brings simulated hosts up, each with an address of its own, and takes them away in the end.
 
     `add_host(plane, "node-1", labels={...}, runner=...)`; options as SimulatedHost takes them.
@@ -90,12 +92,15 @@ def add_host(tmp_path: Path, worker_id: str) -> Iterator[Callable[..., Simulated
     network = int(worker_id.removeprefix("gw")) if worker_id.startswith("gw") else 0
     indices = itertools.count(1)
     added: list[SimulatedHost] = []
+    # A Unix socket's path has at most 107 bytes: pytest's own folders are too deep for an agent's.
+    folder = Path(tempfile.mkdtemp(prefix="kvpool-"))
 
     def add(plane: ControlPlane, name: str, **options: Unpack[HostOptions]) -> SimulatedHost:
-        host = SimulatedHost(plane, name, host_address(next(indices), network), tmp_path / name, **options)
+        host = SimulatedHost(plane, name, host_address(next(indices), network), folder / name, **options)
         added.append(host)
         return host.bring_up()
 
     yield add
     for host in added:
         host.take_away()
+    shutil.rmtree(folder, ignore_errors=True)

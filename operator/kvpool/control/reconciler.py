@@ -85,14 +85,15 @@ class Reconciler:
     def stuck(self, now: float) -> list[str]:
         """What is wrong, for the liveness probe, at `now` (monotonic seconds).
 
-        An API that does not answer is no fault of ours: only steps that raise what nobody expected count.
+        An API that does not answer is no fault of ours: only steps that raise what nobody expected count. Nor
+        does a routine loop: a restart would not mend it, and would stop the failover that still works.
         """
         waiting = self._queue.oldest_age_seconds(now)
         late = [f"the oldest ready loop has waited {waiting:.0f} s"] if waiting > STUCK_SECONDS else []
         return late + [
             f"loop {loop} has only faulted for {now - since:.0f} s"
             for loop, since in self._faulty_since.items()
-            if now - since > STUCK_SECONDS
+            if LANES[loop] is Lane.URGENT and now - since > STUCK_SECONDS
         ]
 
     async def run(self) -> None:
