@@ -45,9 +45,7 @@ def fail_accelerator(cluster: Cluster, watch: RouteWatch, screen: Screen) -> Fai
     move, bound = failure.move, failure.move.seconds.get("bind", float("inf"))
     zero = failure.zero_at - injection.monotonic
     screen.expect(move.succeeded, f"{move.name} ended as {move.remap['status']['phase']}")
-    screen.expect(
-        zero <= ZERO_SECONDS, f"weight 0 acknowledged after {zero:.2f} s, at most {ZERO_SECONDS:g} s"
-    )
+    screen.expect_within(zero, ZERO_SECONDS, "weight 0 acknowledged after")
     _expect_times(screen, move, bound, BOUND_WITH_RELEASE_SECONDS)
     to = move.remap["spec"]["to"][0]["node"]
     screen.expect(RACKS[to] == RACKS[engine.node], f"the spare {to} is in the same rack, {RACKS[to]}")
@@ -88,11 +86,9 @@ def _answered(cluster: Cluster, watch: RouteWatch, slot: str, injection: Injecti
 
 
 def _expect_times(screen: Screen, move: Move, bound: float, most_seconds: float) -> None:
-    screen.expect(bound <= most_seconds, f"bound after {bound:.2f} s, at most {most_seconds:g} s")
+    screen.expect_within(bound, most_seconds, "bound after")
     attach = move.seconds.get("serving", float("inf")) - bound
-    screen.expect(
-        attach <= ATTACH_SECONDS, f"serving {attach:.2f} s after that, at most {ATTACH_SECONDS:g} s"
-    )
+    screen.expect_within(attach, ATTACH_SECONDS, "serving, counted from there, after")
 
 
 def _expect_seated(cluster: Cluster, screen: Screen, slot: str, move: Move) -> None:

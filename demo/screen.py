@@ -60,6 +60,18 @@ class Screen:
             table.add_row(*(Text(cell) for cell in row))
         self._console.print(table)
 
+    def expect_within(self, seconds: float, most_seconds: float, text: str) -> None:
+        """Say how long something took, and how long it may take.
+
+        Times depend on what else the machine does: one that is over is shown as SLOW, and only one that is
+        over twice makes the demonstration fail.
+        """
+        told = f"{text} {seconds:.2f} s, at most {most_seconds:g} s"
+        if most_seconds < seconds <= 2 * most_seconds:
+            self._console.print(Text(f"  SLOW  {told}", style="yellow"))
+        else:
+            self.expect(seconds <= most_seconds, told)
+
     def expect(self, holds: bool, text: str) -> None:
         """Say what was expected and whether it held; what did not makes the demonstration fail."""
         mark, style = ("ok", "green") if holds else ("NOT SO", "bold red")

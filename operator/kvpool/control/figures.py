@@ -1,5 +1,7 @@
 """Turns plans and snapshots into metric values; series of what is gone are removed."""
 
+from collections.abc import Iterable, Mapping
+
 from prometheus_client import Gauge
 
 from kvpool.api.conditions import ConditionType, find_condition
@@ -11,6 +13,7 @@ from kvpool.control.metrics import OperatorMetrics
 from kvpool.model import decisions as d
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import parse_moment
+from kvpool.model.observations import OutputAck
 from kvpool.model.snapshot import Snapshot
 
 _STATES = ("declared", "admitted", "bound", "used", "foreign", "unknown")
@@ -113,6 +116,15 @@ class Figures:
         for stage in remap.status.stages:
             seconds = (parse_moment(stage.ended_at) - first).total_seconds()
             self._metrics.remap_stage_seconds.labels(stage.name.value).observe(max(0.0, seconds))
+
+    def routes(self, wanted: Mapping[tuple[ObjectKey, str], int], acks: Iterable[OutputAck]) -> None:
+        """Which revision each output is to carry, and which it is known to carry."""
+        gauge = self._metrics.route_revision
+        gauge.clear()
+        for (group, output), number in wanted.items():
+            gauge.labels(group.namespace, group.name, output, "asked").set(number)
+        for ack in acks:
+            gauge.labels(ack.group.namespace, ack.group.name, ack.output, "acknowledged").set(ack.revision)
 
     def fleet(self, snapshot: Snapshot) -> None:
         """Connected agents."""

@@ -66,6 +66,8 @@ class Steps:
         running = {key for key, remap in snapshot.remaps.items() if not remap.status.phase.is_final}
         self.marks.keep_only(running | {mark.remap for mark in plan.marks})
         self.figures.failover(snapshot, plan)
+        asked = {key: revision.number for key, revision in self.routes.wanted().items()}
+        self.figures.routes(asked, self.routes.acks())
         wrote = await self._carry_out(plan)
         if wrote or plan.marks:
             self.wake(Loop.FAILOVER, Loop.PLANS)
