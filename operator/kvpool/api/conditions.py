@@ -28,6 +28,7 @@ class ConditionType(StrEnum):
     ABOVE_HIGH_WATERMARK = "AboveHighWatermark"
     RATIO_CONSTRAINT_VIOLATED = "RatioConstraintViolated"
     WEIGHT_NOT_EXPRESSIBLE = "WeightNotExpressible"
+    OUTPUT_NOT_WRITTEN = "OutputNotWritten"
     FENCE_NOT_ENFORCEABLE = "FenceNotEnforceable"
     SPARES_LOW = "SparesLow"
     PAUSED = "Paused"

@@ -55,6 +55,7 @@ class Gatherer:
             agents=self._views(),
             stores=self._stores.views(),
             acks=self._routes.acks(),
+            output_errors=self._routes.errors(),
             marks=self._marks.view(),
             unreadable=facts.unreadable(),
             workload_selectors=self._workloads.selectors(),

@@ -43,6 +43,8 @@ class Snapshot:
     agents: Mapping[str, AgentView] = field(default_factory=dict)
     stores: Mapping[ObjectKey, StoreView] = field(default_factory=dict)
     acks: tuple[OutputAck, ...] = ()
+    output_errors: Mapping[tuple[ObjectKey, str], str] = field(default_factory=dict)
+    """Group and output to why the output does not carry what it should, for those that do not."""
     marks: Mapping[ObjectKey, Mapping[StageName, float]] = field(default_factory=dict)
     """For each open Remap, when each stage was first seen to be over; this leadership's memory only."""
     unreadable: frozenset[tuple[str, ObjectKey]] = frozenset()

@@ -96,7 +96,12 @@ def _verdicts(
     if standing.advises and standing.hold is not None:
         text = f"slots, moves and weights are decided and not carried out: {standing.hold.message}"
         found.append(Verdict(ConditionType.ACTION_WITHHELD, True, standing.hold.code, text))
-    maybe = (_ratio(group, tuple(members)), _expressible(group), _enforceable(draft, group))
+    maybe = (
+        _ratio(group, tuple(members)),
+        _expressible(group),
+        _written(draft.snapshot, group),
+        _enforceable(draft, group),
+    )
     return found + [verdict for verdict in maybe if verdict is not None]
 
 
@@ -181,6 +186,19 @@ def _expressible(group: PDGroup) -> Verdict | None:
         text = f"{listed(refused)} know only in and out, weights is Required: use HTTPRoute or BestEffort"
         return Verdict(kind, True, "Required", text)
     return Verdict(kind, False, "AsAsked", "every output carries what is asked of it")
+
+
+def _written(snapshot: Snapshot, group: PDGroup) -> Verdict | None:
+    """Outputs that do not carry the newest weights, and why."""
+    key = ObjectKey(group.metadata.namespace, group.metadata.name)
+    errors = [
+        f"{output.name}: {snapshot.output_errors[key, output.name]}"
+        for output in group.spec.routing.outputs
+        if (key, output.name) in snapshot.output_errors
+    ]
+    if not errors:
+        return None
+    return Verdict(ConditionType.OUTPUT_NOT_WRITTEN, True, "WriteFailed", "; ".join(errors))
 
 
 def _enforceable(draft: Draft, group: PDGroup) -> Verdict | None:

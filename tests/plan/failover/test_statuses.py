@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kvpool.api import PDGroup
@@ -135,6 +137,17 @@ def test_an_output_that_must_carry_weights_and_cannot_is_named() -> None:
     output = {"name": "sgl", "type": "PodLabel", "podLabel": {"key": "serving"}, "weights": "Required"}
     world = two_racks().with_group(routing={"outputs": [output]}).start().run(3)
     assert "sgl (PodLabel) know only in and out" in group(world)["WeightNotExpressible"].message
+
+
+def test_an_output_that_could_not_be_written_is_named_with_the_reason() -> None:
+    output = {"name": "sgl", "type": "PodLabel", "podLabel": {"key": "serving"}}
+    world = two_racks().with_group(routing={"outputs": [output]}).start().run(3)
+    assert "OutputNotWritten" not in group(world)
+    key = ObjectKey(NAMESPACE, "chat")
+    snapshot = replace(world.operator.snapshot(), output_errors={(key, "sgl"): "403 Forbidden"})
+    status = group_status(snapshot, snapshot.groups[key], world.now)
+    said = {condition.type: condition.message for condition in status.conditions}
+    assert said["OutputNotWritten"] == "sgl: 403 Forbidden"
 
 
 def test_engines_that_cannot_be_stopped_are_named_when_a_stop_is_required() -> None:
