@@ -56,5 +56,5 @@ def people_settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 30
     settings.queueing.idle_timeout = 1
     settings.persistence.finalizer = "kvpool.dev/unused"
-    settings.process.ultimate_exiting_timeout = 5
+    settings.process.ultimate_exiting_timeout = None  # kopf would kill this process; `main` ends it in order
     return settings
