@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
-exec python -m devcluster.sandbox --optional -- python -m pytest -n "${KVPOOL_TEST_WORKERS:-2}" --dist loadfile "$@"
+exec python -m devcluster.sandbox --optional -- python -m pytest -n "${KVPOOL_TEST_WORKERS:-2}" --dist loadfile --max-worker-restart=0 --durations=15 "$@"

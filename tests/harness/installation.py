@@ -69,6 +69,10 @@ class Installation:
         }
         self.plane.admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         self.helm("upgrade", "--install", "kvpool", str(CHART), *self._set_flags())
+        admin = self.plane.admin
+        admin.wait_until(
+            lambda: bool(admin.resource("kvpool.dev/v1alpha1", "TierBudget")), 10, "our kinds to be served"
+        )
         if self._names is None:
             self._names = ServiceNames(self.plane.admin, Path("/etc/hosts")).start()
         return self
