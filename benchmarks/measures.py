@@ -27,7 +27,7 @@ from kvpool.model.observations import AgentView, OutputAck
 from kvpool.model.snapshot import Leadership, Snapshot
 from kvpool.plan.capacity import capacity_plan
 from kvpool.plan.failover import failover_plan
-from kvpool.plan.node_plan import node_plan
+from kvpool.plan.node_plan import node_plans
 from kvpool.world.project import project_pod
 
 SIZES = (10, 100, 1000)
@@ -126,13 +126,9 @@ def _compared(name: str, times: dict[int, float]) -> Iterator[Row]:
 
 
 def _node_plans(snapshots: dict[int, Snapshot]) -> Iterator[Row]:
-    """What one node's plan costs in clusters of each size; 1.00 means: the same in all."""
-    first = 0.0
-    for size, snapshot in snapshots.items():
-        node = next(iter(snapshot.kvnodes))
-        seconds = timed(partial(node_plan, snapshot, node))
-        first = first or seconds
-        yield Row(f"node_plan of one node, of {size}", seconds, f"{seconds / first:.2f} x for each node")
+    """What all nodes' plans cost in clusters of each size; 1.00 means: in proportion to the nodes."""
+    times = {size: timed(partial(node_plans, snapshot)) for size, snapshot in snapshots.items()}
+    yield from _compared("node_plans", times)
 
 
 def events() -> Iterator[Row]:
