@@ -39,6 +39,10 @@ class Move:
         """Seconds by stage, as the Remap records them."""
         return {stage["name"]: stage["seconds"] for stage in self.remap["status"]["stages"]}
 
+    def seconds_to(self, stage: str) -> float:
+        """From the first evidence to the end of a stage, as the Remap records it."""
+        return float(self.stages[stage].removesuffix("s"))
+
 
 def fail_under_load(world: FailoverWorld) -> Move:
     """Break the accelerator of the first slot and wait until the slot serves again at full weight."""

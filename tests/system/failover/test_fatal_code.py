@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.waiting import wait_until
 from tests.system.failover.figures import record
+from tests.system.failover.manifests import API_VERSION, GROUP, NAMESPACE
 from tests.system.failover.moves import Move, fail_under_load
 from tests.system.failover.world import FailoverWorld
 
@@ -46,6 +47,18 @@ def test_weight_zero_bind_and_service_come_within_the_promised_times(moves: list
     assert statistics.median(move.weight_zero for move in moves) <= 1.0
     assert statistics.median(move.bound for move in moves) <= 3.0
     assert statistics.median(move.first_answer for move in moves) <= 3.0 + 2.0
+    assert statistics.median(move.seconds_to("serving") - move.seconds_to("bind") for move in moves) <= 2.0
+
+
+def test_what_the_router_carries_is_read_back_from_it(moves: list[Move], shared_world: FailoverWorld) -> None:
+    assert moves
+
+    def acknowledged() -> str:
+        group = shared_world.api.get(API_VERSION, "PDGroup", GROUP, NAMESPACE)
+        (output,) = group["status"]["routing"]["outputs"]
+        return str(output["acknowledged"])
+
+    wait_until(lambda: acknowledged() == "Observed", 10, "weights that were seen in force")
 
 
 def test_the_remap_records_every_stage_and_how_the_old_place_was_fenced(moves: list[Move]) -> None:

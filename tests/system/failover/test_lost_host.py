@@ -25,6 +25,7 @@ from tests.system.failover.world import (
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("failover-lost-host")]
 
 BOUND_SECONDS = 12.0
+SERVING_AFTER_BIND_SECONDS = 2.0
 AWAY_SECONDS = 15.0
 
 
@@ -63,6 +64,8 @@ def test_a_lost_host_is_left_by_lease_and_the_word_of_its_peers(world: FailoverW
     assert remap["status"]["fence"] == {"level": "ContentOnly", "proof": "GuardExpiry"}
     assert remap["spec"]["kind"] == "Restorative"
     assert took["bound"] <= BOUND_SECONDS
+    ended = {name: float(seconds.removesuffix("s")) for name, seconds in stages.items()}
+    assert ended["serving"] - ended["bind"] <= SERVING_AFTER_BIND_SECONDS
     assert counted.failed_after == 0
     assert world.rack_of(node_of(world.slot(name))) == world.rack_of(left)
     others = {key for key in before if key != name}
