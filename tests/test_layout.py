@@ -82,16 +82,50 @@ def test_nothing_at_an_import_root_is_named_like_a_module_of_the_standard_librar
     assert names & set(sys.stdlib_module_names) == set()
 
 
-def test_every_kopf_handler_is_async_so_that_none_runs_in_a_thread() -> None:
+def kopf_handlers() -> list[tuple[Path, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every kopf handler of the product: its file, the name of its decorator, its function."""
     handlers = [
-        (path, node)
+        (path, ast.unparse(decorator).partition("(")[0], node)
         for path in python_files(*PRODUCT)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and any(ast.unparse(decorator).startswith("kopf.on.") for decorator in node.decorator_list)
+        for decorator in node.decorator_list
+        if ast.unparse(decorator).startswith("kopf.")
     ]
     assert handlers, "no kopf handler found: this test looks in the wrong place"
-    assert [f"{path}:{node.lineno}" for path, node in handlers if isinstance(node, ast.FunctionDef)] == []
+    return handlers
+
+
+def test_every_kopf_handler_is_async_so_that_none_runs_in_a_thread() -> None:
+    threaded = [
+        f"{path}:{node.lineno}" for path, _, node in kopf_handlers() if isinstance(node, ast.FunctionDef)
+    ]
+    assert threaded == []
+
+
+def test_kopf_only_logs_in_and_brings_events_whose_handlers_wait_for_nothing() -> None:
+    assert {decorator for _, decorator, _ in kopf_handlers()} == {"kopf.on.login", "kopf.on.event"}
+    waiting = [
+        f"{path}:{inner.lineno}"
+        for path, decorator, node in kopf_handlers()
+        if decorator == "kopf.on.event"
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Await | ast.AsyncFor | ast.AsyncWith)
+    ]
+    assert waiting == []
+
+
+def test_the_core_is_told_the_time_and_never_asks_for_it() -> None:
+    core = [ROOT / "operator" / "kvpool" / name for name in ("api", "model", "rules", "plan", "world")]
+    asking = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in python_files(*core)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("now", "utcnow", "today")
+    ]
+    assert asking == []
 
 
 def test_only_one_file_may_end_the_process_without_ceremony() -> None:
