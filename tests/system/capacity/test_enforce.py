@@ -40,7 +40,7 @@ def test_every_unit_is_allocated_prefaulted_and_in_a_mount_of_its_size(site: Sit
         mounts = [line.split() for line in site.hosts[node].files.mounts().splitlines()]
         (mount,) = [words for words in mounts if words[0] == f"kvpool-{unit['name']}-g1"]
         assert mount[2] == "tmpfs"
-        assert f"size={64 * 1024}k" in mount[3].split(",")
+        assert {f"size={64 * 1024}k", "mpol=bind:0"} <= set(mount[3].split(","))
 
 
 def test_a_disk_unit_is_a_fallocated_file_in_the_folder_of_its_budget(site: Site, pool: str) -> None:
