@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from devcluster import __main__ as command
-from devcluster import background, build, kind
-from devcluster.kubectl import ClusterError
+from devcluster import background, build, kind, recipe
+from devcluster.kubectl import ClusterError, answers, kubectl
+from tests.harness.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,3 +105,25 @@ def test_where_kind_fails_one_line_says_so_and_the_compiled_control_plane_is_tak
     assert command.KUBECONFIG.read_text() == "kubeconfig of the plane"
     with pytest.raises(ClusterError, match="no image"):
         command._start("kind")
+
+
+@pytest.mark.real
+def test_a_cluster_serves_the_kinds_has_no_node_and_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not (recipe.CONTROL_PLANE.built and recipe.GATEWAY_API.built):
+        pytest.skip("kube-apiserver is not built yet: run `python -m devcluster.build control-plane`")
+    monkeypatch.setenv("DEVCLUSTER", "go")
+    try:
+        command.up()
+        assert capsys.readouterr().out == f"export KUBECONFIG={command.KUBECONFIG}\n"
+        kinds = {"pdgroups.kvpool.dev", "httproutes.gateway.networking.k8s.io"}
+        listed = ["api-resources", "--output=name"]
+        wait_until(lambda: kinds <= set(kubectl(listed, command.KUBECONFIG).split()), 20, f"{kinds} served")
+        assert kubectl(["get", "nodes", "--output=name"], command.KUBECONFIG) == ""
+        assert len(background.running(command.PLANE)) == 3
+    finally:
+        command.down()
+    assert background.running(command.PLANE) == []
+    assert not command.PLANE.exists()
+    assert not answers(command.KUBECONFIG)
