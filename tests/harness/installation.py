@@ -103,11 +103,15 @@ class Installation:
         partial.write_text(json.dumps({"devices": devices}))
         partial.replace(file)
 
-    def process(self, component: str, host: str | None = None) -> ManagedProcess:
-        """The process of the newest running Pod of `operator` or `agent` (on `host`)."""
-        found = wait_until(
-            lambda: self._processes(component, host), 20, f"a running {component} on {host or 'any host'}"
-        )
+    def process(
+        self, component: str, host: str | None = None, deadline_seconds: float = 60
+    ) -> ManagedProcess:
+        """The process of the newest running Pod of `operator` or `agent` (on `host`).
+
+        After an outage of the API server, controllers and scheduler look again only after up to half a minute.
+        """
+        what = f"a running {component} on {host or 'any host'}"
+        found = wait_until(lambda: self._processes(component, host), deadline_seconds, what)
         return found[-1]
 
     def _processes(self, component: str, host: str | None) -> list[ManagedProcess]:
