@@ -108,7 +108,7 @@ class Installation:
     ) -> ManagedProcess:
         """The process of the newest running Pod of `operator` or `agent` (on `host`).
 
-        After an outage of the API server, controllers and scheduler look again only after up to half a minute.
+        After an outage of the API server, controllers look again only after up to half a minute.
         """
         what = f"a running {component} on {host or 'any host'}"
         found = wait_until(lambda: self._processes(component, host), deadline_seconds, what)
