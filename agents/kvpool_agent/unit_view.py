@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kvpool.api.kvnode import UnitPhase
 from kvpool_agent.plan_apply import Look, Situation, conflict
@@ -16,7 +17,11 @@ NANOSECONDS = 1_000_000_000
 def unit_views(
     situation: Situation, troubles: Mapping[str, str], now_boottime_ns: int
 ) -> tuple[UnitView, ...]:
-    """Return a view of every recorded, planned or found unit; `troubles` say what stopped the last step."""
+    """Return one view of each recorded, planned or found unit; `troubles` say what stopped the last step.
+
+    Units are reported by name, so of several generations one speaks: what is recorded (the newest) before
+    what is only planned, and that before what was found. What else was found is named in its findings.
+    """
     views = [
         _of_record(
             record,
@@ -34,7 +39,19 @@ def unit_views(
         if unit.key not in situation.records
     ]
     strangers = sorted(situation.orphans - {unit.key for unit in planned.values()})
-    return (*views, *(_of_orphan(key) for key in strangers))
+    return _by_name([*views, *(_of_orphan(key) for key in strangers)], recorded=len(situation.records))
+
+
+def _by_name(views: list[UnitView], *, recorded: int) -> tuple[UnitView, ...]:
+    """One view for each name; the first `recorded` ones are of records."""
+    newest_first = sorted(views[:recorded], key=lambda view: -view.generation)
+    spoken: dict[str, UnitView] = {}
+    for view in (*newest_first, *views[recorded:]):
+        known = spoken.setdefault(view.name, view)
+        if known is not view:
+            told = tuple(replace(finding, degrades=False) for finding in view.findings)
+            spoken[view.name] = replace(known, findings=(*known.findings, *told)[:MOST_FINDINGS])
+    return tuple(spoken[name] for name in sorted(spoken))
 
 
 def _of_planned(unit: UnitPlan, trouble: str, *, hold: bool) -> UnitView:

@@ -122,8 +122,11 @@ def test_a_place_that_somebody_else_has_is_refused_and_left_alone(site: Site, ti
         site.wait_condition(
             pool, "BudgetNotApplied=Unknown Applying", f"{folder.name.removeprefix('kvpool-')}.*kept"
         )
-        told = site.metric("agent", "kvpool_agent_unit_phase", NODE)
-        assert told[f'{{phase="Failed",unit="inference.{pool}.{tier.lower()}.{numa}"}}'] == 1
+        # What was found is told before the plan came that wants its place: wait for the refusal itself.
+        failed = f'{{phase="Failed",unit="inference.{pool}.{tier.lower()}.{numa}"}}'
+        wait_until(
+            lambda: site.metric("agent", "kvpool_agent_unit_phase", NODE).get(failed) == 1, 45, "a refusal"
+        )
         assert (folder / "segment").read_bytes() == b"precious"
         (folder / "segment").unlink()
         folder.rmdir()
