@@ -77,7 +77,7 @@ class ControlPlane:
                 self._start_beside("kube-controller-manager", self._controller_arguments())
             if self._with_scheduler:
                 self._start_beside("kube-scheduler", ["--leader-elect=false"])
-        except BaseException:
+        except BaseException:  # also when interrupted, nothing half started may stay; raised on
             self.stop()
             raise
         return self

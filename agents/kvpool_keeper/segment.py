@@ -57,7 +57,7 @@ def allocate(
             os.ftruncate(descriptor, 0)
         _fill(descriptor, path, size_bytes, progress)
         mapping = _map(descriptor, size_bytes) if prefault else None
-    except BaseException:
+    except BaseException:  # a cancelled or failed allocation must not keep the lock; raised on
         os.close(descriptor)
         raise
     return Segment(path, size_bytes, descriptor, mapping, adopted)

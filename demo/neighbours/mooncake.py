@@ -147,7 +147,7 @@ class MooncakeMaster:
         """Wait until the master serves."""
         try:
             self.wait_ready()
-        except BaseException:
+        except BaseException:  # also when interrupted, no master may be left behind; raised on
             self.process.kill()
             raise
         return self

@@ -106,7 +106,7 @@ class Site:
             plane.create_namespace(NAMESPACE)
             if store:
                 site._announce_master()
-        except BaseException:
+        except BaseException:  # also when interrupted, nothing half started may stay; raised on
             site.stop()
             raise
         return site
