@@ -1,4 +1,4 @@
-"""What an agent says on its stream, between wire and model."""
+"""Reading what an agent says on its stream; the agent writes it from types of its own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from typing import ClassVar
 
 from kvpool.model.observations import EvidenceView, PeerWord
 from kvpool.wire import convert_bounds as read
-from kvpool.wire.convert_report import (
-    ReportData,
-    evidence_from_wire,
-    evidence_to_wire,
-    report_from_wire,
-    report_to_wire,
-)
+from kvpool.wire.convert_report import ReportData, evidence_from_wire, report_from_wire
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
 
 MAX_OPERATOR_EPOCH = 2**43 - 2
@@ -25,11 +19,6 @@ _LEASE_LOST: Mapping[int, bool | None] = {
     pb.PEER_LEASE_UNSPECIFIED: None,
     pb.PEER_LEASE_HELD: False,
     pb.PEER_LEASE_LOST: True,
-}
-_PEER_LEASES: Mapping[bool | None, pb.PeerLease.ValueType] = {
-    None: pb.PEER_LEASE_UNSPECIFIED,
-    False: pb.PEER_LEASE_HELD,
-    True: pb.PEER_LEASE_LOST,
 }
 
 
@@ -96,22 +85,6 @@ def agent_message_from_wire(message: pb.ConnectRequest, now: float) -> AgentMess
             raise read.MalformedError("message", "is empty, or of a kind this operator does not know")
 
 
-def agent_message_to_wire(message: AgentMessage, now: float) -> pb.ConnectRequest:
-    """Write a message that is sent at `now`."""
-    match message:
-        case HelloData():
-            return pb.ConnectRequest(hello=_hello_message(message, now))
-        case RenewData():
-            return pb.ConnectRequest(renew=_renew_message(message, now))
-        case ReportData():
-            return pb.ConnectRequest(report=report_to_wire(message, now))
-        case EvidenceData():
-            found = evidence_to_wire(message.device, message.uuid, message.evidence, now)
-            return pb.ConnectRequest(evidence=found)
-        case LeavingData():
-            return pb.ConnectRequest(leaving=pb.Leaving(for_ms=round(message.for_seconds * 1000)))
-
-
 def _hello(message: pb.Hello, now: float) -> HelloData:
     return HelloData(
         node_name=read.identifier("hello.node_name", message.node_name, required=True),
@@ -127,19 +100,6 @@ def _hello(message: pb.Hello, now: float) -> HelloData:
     )
 
 
-def _hello_message(hello: HelloData, now: float) -> pb.Hello:
-    return pb.Hello(
-        node_name=hello.node_name,
-        boot_id=hello.boot_id,
-        incarnation=hello.incarnation,
-        agent_version=hello.agent_version,
-        highest_operator_epoch=hello.highest_operator_epoch,
-        report=report_to_wire(hello.report, now),
-        peer_address=hello.peer_address,
-        pod_uid=hello.pod_uid,
-    )
-
-
 def _renew(message: pb.Renew, now: float) -> RenewData:
     reachability = read.items("renew.reachability", message.reachability, read.MAX_MEMBERS)
     words = tuple(_word(f"renew.reachability[{i}]", m, now) for i, m in enumerate(reachability))
@@ -148,22 +108,6 @@ def _renew(message: pb.Renew, now: float) -> RenewData:
         seq=read.count("renew.seq", message.seq),
         roster_revision=read.count("renew.roster_revision", message.roster_revision),
         words=words,
-    )
-
-
-def _renew_message(renew: RenewData, now: float) -> pb.Renew:
-    return pb.Renew(
-        seq=renew.seq,
-        roster_revision=renew.roster_revision,
-        reachability=[
-            pb.PeerReachability(
-                node_name=word.peer,
-                reached=word.reached,
-                age_ms=read.age_ms(now, word.at),
-                lease=_PEER_LEASES[word.lease_lost],
-            )
-            for word in renew.words
-        ],
     )
 
 

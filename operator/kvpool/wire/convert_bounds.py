@@ -105,8 +105,3 @@ def distinct(field: str, values: Iterable[T], key: Callable[[T], object]) -> Non
 def moment(now: float, age_ms: int) -> float:
     """When something happened on the reader's monotonic clock, from its age at sending."""
     return now - age_ms / 1000
-
-
-def age_ms(now: float, at: float) -> int:
-    """Age of something on the writer's clock; what lies ahead is as old as now."""
-    return max(0, round((now - at) * 1000))

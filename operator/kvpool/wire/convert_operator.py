@@ -1,4 +1,4 @@
-"""What the operator says on a stream, between wire and model."""
+"""Writing what the operator says on a stream; the agent reads it into types of its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kvpool.model.nodeplan import LeaseTerms, NodePlanData, RosterMember
-from kvpool.wire import convert_bounds as read
-from kvpool.wire.convert_plan import plan_from_wire, plan_to_wire, roster_from_wire, roster_to_wire
+from kvpool.wire.convert_plan import plan_to_wire, roster_to_wire
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
 
 
@@ -72,41 +71,6 @@ def operator_message_to_wire(message: OperatorMessage) -> pb.ConnectResponse:
             return pb.ConnectResponse(not_leader=pb.NotLeader(leader=leader))
 
 
-def operator_message_from_wire(
-    message: pb.ConnectResponse, node: str, lease: LeaseTerms | None
-) -> OperatorMessage:
-    """Read a message to the agent of `node`; `lease` are the terms of the last Welcome.
-
-    Raises MalformedError, also for a plan before the first Welcome.
-    """
-    match message.WhichOneof("message"):
-        case "welcome":
-            return _welcome(message.welcome)
-        case "grant":
-            return GrantData(
-                seq=read.count("grant.seq", message.grant.seq),
-                ttl_seconds=message.grant.ttl_ms / 1000,
-                operator_epoch=read.count("grant.operator_epoch", message.grant.operator_epoch),
-            )
-        case "node_plan":
-            if lease is None:
-                raise read.MalformedError("node_plan", "came before the first Welcome")
-            return _plan(message.node_plan, node, lease)
-        case "not_leader":
-            return NotLeaderData(read.identifier("not_leader.leader", message.not_leader.leader))
-        case _:
-            raise read.MalformedError("message", "is empty, or of a kind this agent does not know")
-
-
-def _welcome(message: pb.Welcome) -> WelcomeData:
-    return WelcomeData(
-        operator_epoch=read.count("welcome.operator_epoch", message.operator_epoch),
-        lease=LeaseTerms(message.ttl_ms / 1000, message.max_skew_ms / 1000, message.strict),
-        roster=roster_from_wire("welcome.roster", message.roster),
-        roster_revision=read.count("welcome.roster.revision", message.roster.revision),
-    )
-
-
 def _welcome_message(welcome: WelcomeData) -> pb.Welcome:
     known = welcome.roster_revision > 0
     return pb.Welcome(
@@ -115,15 +79,6 @@ def _welcome_message(welcome: WelcomeData) -> pb.Welcome:
         max_skew_ms=_milliseconds(welcome.lease.max_skew_seconds),
         strict=welcome.lease.strict,
         roster=roster_to_wire(welcome.roster, welcome.roster_revision) if known else None,
-    )
-
-
-def _plan(message: pb.NodePlan, node: str, lease: LeaseTerms) -> PlanData:
-    return PlanData(
-        operator_epoch=message.operator_epoch,
-        revision=read.count("node_plan.revision", message.revision),
-        roster_revision=read.count("node_plan.roster.revision", message.roster.revision),
-        plan=plan_from_wire(message, node, lease),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reports of what a node holds, between wire and model. Times travel as ages, so clocks need not agree."""
+"""Reading reports of what a node holds. Times travel as ages, so clocks need not agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kvpool.model.observations import (
 from kvpool.wire import convert_bounds as read
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
 
-TIERS = get_args(BudgetTierName)
+_TIERS = get_args(BudgetTierName)
 MAX_EVIDENCE = 64
 MAX_RECENT = 32
 _MAX_FINDINGS = 64
@@ -33,12 +33,6 @@ _SEAT_PHASES: Mapping[int, SeatPhase] = {
     pb.SEAT_STATE_ATTACHED: SeatPhase.ATTACHED,
     pb.SEAT_STATE_STOPPING: SeatPhase.STOPPING,
     pb.SEAT_STATE_RELEASED: SeatPhase.RELEASED,
-}
-_SEAT_STATES: Mapping[SeatPhase, pb.SeatState.ValueType] = {
-    SeatPhase.WAITING: pb.SEAT_STATE_WAITING,
-    SeatPhase.ATTACHED: pb.SEAT_STATE_ATTACHED,
-    SeatPhase.STOPPING: pb.SEAT_STATE_STOPPING,
-    SeatPhase.RELEASED: pb.SEAT_STATE_RELEASED,
 }
 
 
@@ -89,21 +83,6 @@ def report_from_wire(message: pb.Report, now: float) -> ReportData:
     )
 
 
-def report_to_wire(report: ReportData, now: float) -> pb.Report:
-    """Write a report that is sent at `now`."""
-    return pb.Report(
-        applied_revision=report.applied_revision,
-        units=[_unit_message(unit) for unit in report.units],
-        seats=[_seat_message(seat) for seat in report.seats],
-        devices=[_device_message(device, now) for device in report.devices],
-        sources=[_source_message(source) for source in report.sources],
-        age_ms=read.age_ms(now, report.taken_at),
-        engines=[_engine_message(engine) for engine in report.engines],
-        refused_epochs=report.refused_epochs,
-        loop_age_seconds=dict(report.loop_age_seconds),
-    )
-
-
 def evidence_from_wire(path: str, message: pb.Evidence, now: float) -> EvidenceView:
     """Read one finding; the device it is about is read apart. Raises MalformedError."""
     recent = read.items(f"{path}.recent_age_ms", message.recent_age_ms, MAX_RECENT)
@@ -115,21 +94,6 @@ def evidence_from_wire(path: str, message: pb.Evidence, now: float) -> EvidenceV
         first_seen=read.moment(now, message.first_age_ms),
         last_seen=read.moment(now, message.last_age_ms),
         recent=tuple(sorted(read.moment(now, age) for age in recent)),
-    )
-
-
-def evidence_to_wire(device: str, uuid: str, evidence: EvidenceView, now: float) -> pb.Evidence:
-    """Write one finding about a device."""
-    return pb.Evidence(
-        device=device,
-        uuid=uuid,
-        source=evidence.source,
-        code=evidence.code,
-        evidence_class=evidence.declared_class.value,
-        count=evidence.count,
-        first_age_ms=read.age_ms(now, evidence.first_seen),
-        last_age_ms=read.age_ms(now, evidence.last_seen),
-        recent_age_ms=[read.age_ms(now, at) for at in evidence.recent[-MAX_RECENT:]],
     )
 
 
@@ -161,50 +125,19 @@ def _unit(path: str, message: pb.UnitReport) -> UnitView:
     )
 
 
-def _unit_message(unit: UnitView) -> pb.UnitReport:
-    return pb.UnitReport(
-        name=unit.name,
-        generation=unit.generation,
-        phase=unit.phase.value,
-        size_bytes=unit.size_bytes,
-        resident_bytes=unit.resident_bytes,
-        used_bytes=unit.used_bytes,
-        placement=unit.placement,
-        placement_verified=unit.placement_verified,
-        segment=unit.segment,
-        findings=[
-            pb.Finding(reason=reason, message=read.text(message))
-            for reason, message in unit.findings[:_MAX_FINDINGS]
-        ],
-        message=read.text(unit.message),
-    )
-
-
 def _seat(path: str, message: pb.SeatReport) -> SeatView:
     phase = _SEAT_PHASES.get(message.state)
     if phase is None:
         raise read.MalformedError(f"{path}.state", f"{message.state} is not a seat state")
     level = message.fence_level
     return SeatView(
-        slot=object_key(f"{path}.slot", message.slot),
+        slot=_object_key(f"{path}.slot", message.slot),
         epoch=read.count(f"{path}.epoch", message.epoch),
         phase=phase,
         pod_uid=read.identifier(f"{path}.pod_uid", message.pod_uid, read.MAX_UID),
         pod_name=read.identifier(f"{path}.pod_name", message.pod_name, read.MAX_NAMESPACED_NAME),
         endpoint=read.identifier(f"{path}.endpoint", message.endpoint),
         fence_level=read.word(f"{path}.fence_level", level, FenceLevel).value if level else "",
-    )
-
-
-def _seat_message(seat: SeatView) -> pb.SeatReport:
-    return pb.SeatReport(
-        slot=str(seat.slot),
-        epoch=seat.epoch,
-        state=_SEAT_STATES[seat.phase],
-        pod_uid=seat.pod_uid,
-        pod_name=seat.pod_name,
-        endpoint=seat.endpoint,
-        fence_level=seat.fence_level,
     )
 
 
@@ -223,35 +156,14 @@ def _device(path: str, message: pb.DeviceReport, now: float) -> DeviceView:
     )
 
 
-def _device_message(device: DeviceView, now: float) -> pb.DeviceReport:
-    return pb.DeviceReport(
-        id=device.id,
-        uuid=device.uuid,
-        holder_pod_uid=device.holder,
-        evidence=[evidence_to_wire(device.id, device.uuid, one, now) for one in device.evidence],
-        observed=device.observed,
-    )
-
-
 def _source(path: str, message: pb.SourceReport) -> SourceView:
     return SourceView(
         key=read.identifier(f"{path}.key", message.key, required=True),
-        tier=read.one_of(f"{path}.tier", message.tier, TIERS),
+        tier=read.one_of(f"{path}.tier", message.tier, _TIERS),
         backend=read.word(f"{path}.backend", message.backend, Backend).value,
         numa_node=read.numa_node(f"{path}.numa_node", message.numa_node),
         capacity_bytes=read.count(f"{path}.capacity_bytes", message.capacity_bytes),
         free_bytes=read.count(f"{path}.free_bytes", message.free_bytes),
-    )
-
-
-def _source_message(source: SourceView) -> pb.SourceReport:
-    return pb.SourceReport(
-        key=source.key,
-        tier=source.tier,
-        backend=source.backend,
-        numa_node=source.numa_node,
-        capacity_bytes=source.capacity_bytes,
-        free_bytes=source.free_bytes,
     )
 
 
@@ -272,21 +184,7 @@ def _engine(path: str, message: pb.EngineReport) -> EngineView:
     )
 
 
-def _engine_message(engine: EngineView) -> pb.EngineReport:
-    return pb.EngineReport(
-        pod_uid=engine.pod_uid,
-        pod_name=engine.pod_name,
-        endpoint=engine.endpoint,
-        devices=engine.devices,
-        standby=engine.standby,
-        readiness=engine.readiness,
-        hbm_kv_bytes=engine.hbm_kv_bytes,
-        slot=engine.slot,
-        requests_running=engine.requests_running,
-    )
-
-
-def object_key(path: str, value: str) -> ObjectKey:
+def _object_key(path: str, value: str) -> ObjectKey:
     """Read `namespace/name`. Raises MalformedError."""
     namespace, _, name = read.identifier(path, value, read.MAX_NAMESPACED_NAME).partition("/")
     if not namespace or not name or "/" in name:
