@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from kvpool.rules.heartbeats import stale_loops
+
 
 class Heartbeats:
     """The last success of every loop, by name, on the monotonic clock."""
@@ -23,4 +25,4 @@ class Heartbeats:
 
     def stale(self) -> dict[str, float]:
         """Return the ages of the loops that are silent for too long."""
-        return {loop: age for loop, age in self.ages().items() if age > self._limit_seconds}
+        return stale_loops(self.ages(), self._limit_seconds)

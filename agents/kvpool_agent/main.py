@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 
 import structlog
 
+from kvpool.rules.heartbeats import LOOP_LIMIT_SECONDS
 from kvpool_agent import timing
 from kvpool_agent.actions import ActionError
 from kvpool_agent.adopt import adopt
@@ -42,6 +45,9 @@ from kvpool_keeper.probe import LEASE_PATH
 log = structlog.get_logger()
 
 LEAVE_SECONDS = 2.0
+CANCEL_AGAIN_SECONDS = 1.0
+END_SECONDS = 6.0
+"""From the signal to the end of the process, whatever still hangs."""
 
 
 class NoDevices:
@@ -82,7 +88,7 @@ async def live(
     adopted: tuple[UnitView, ...],
 ) -> None:
     """Run until a signal comes. Raises OSError when an address cannot be listened on."""
-    hearts = Heartbeats(timing.LOOP_LIMIT_SECONDS)
+    hearts = Heartbeats(LOOP_LIMIT_SECONDS)
     lease = LeaseBook(places.root / "lease.json", settings.node_name, boot_id)
     lease.load()
     gate = EpochGate(places.root / "epoch.json")
@@ -131,12 +137,25 @@ async def _until_signal(agent: Agent, stream: OperatorStream) -> None:
     await asyncio.wait({life, end}, return_when=asyncio.FIRST_COMPLETED)
     end.cancel()
     if not life.done():
+        end_in_any_case()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS):
                 await stream.leave()
+    while not life.done():
         life.cancel()
+        await asyncio.wait({life}, timeout=CANCEL_AGAIN_SECONDS)
     with contextlib.suppress(asyncio.CancelledError):
         await life
+
+
+def end_in_any_case(after_seconds: float = END_SECONDS) -> None:
+    """End the process although a thread hangs in the kernel (a disk, a resolver), which Python waits for.
+
+    Whatever is cut short is in the journal, as after a SIGKILL.
+    """
+    last_resort = threading.Timer(after_seconds, os._exit, (0,))
+    last_resort.daemon = True
+    last_resort.start()
 
 
 def _make_stream(
@@ -170,6 +189,8 @@ def main() -> None:
             structlog.processors.JSONRenderer(),
         ]
     )
+    # Until the loops run: the first process of a container ignores a signal that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     settings = parse_arguments()
     places = Places(settings.state_dir.resolve())
     boot_id = contract.boot_id()

@@ -54,9 +54,6 @@ MOST_RELEASED_SEATS = 256
 MOST_FINDINGS = 8
 MOST_EVIDENCE_WAITING = 256
 
-LOOP_LIMIT_SECONDS = 30.0
-"""A loop without a heartbeat for so long makes /healthz fail."""
-
 LOCAL_API_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),

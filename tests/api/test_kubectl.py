@@ -83,7 +83,11 @@ STATUS: dict[str, dict[str, Any]] = {
         "appliedRevision": 12,
         "agentVersion": "0.1.0",
         "lastReport": NOW,
-        "conditions": [condition("AgentConnected", "Connected"), condition("LeaseHeld", "Granted")],
+        "conditions": [
+            condition("AgentConnected", "Connected"),
+            condition("AgentHealthy", "LoopsSucceed"),
+            condition("LeaseHeld", "Granted"),
+        ],
     },
     "engineslot.yaml": {"weightAcknowledged": 100, "conditions": [condition("Serving", "Acknowledged")]},
     "remap.yaml": {
@@ -97,7 +101,7 @@ ROWS = {
     "kvpool-enforce.yaml": ["MODE", "Enforce", "1Ti of 1Ti", "37Gi of 1Ti", "REASON", "AGE"],
     "pdgroup-full.yaml": ["MODE", "Enforce", "SERVING", "4", "3", "SlotUnserved"],
     "supernode-full.yaml": ["NODES", "8", "ACTIVE", "56", "SPARES", "7", "FAULTY", "1", "SparesReady"],
-    "kvnode.yaml": ["CONNECTED", "True", "LEASE", "LAST-REPORT"],
+    "kvnode.yaml": ["CONNECTED", "True", "HEALTHY", "LEASE", "LAST-REPORT"],
     "engineslot.yaml": ["GROUP", "chat", "Decode", "node-7", "3145729", "WEIGHT", "100", "True"],
     "remap.yaml": ["SLOT", "chat-decode-0", "Restorative", "node-7", "node-9", "Succeeded", "2.41s"],
 }

@@ -262,3 +262,18 @@ def test_long_cells_are_folded_and_nothing_is_lost(wide: bool) -> None:
 def test_a_timeline_over_several_days_names_the_day(first: str, shown: str) -> None:
     found = [Happening(at, "Event", "KVPool a/b", "x") for at in (first, "2026-03-01T10:00:00.000Z")]
     assert render(timeline_screen(found, "2d"), Format.TABLE).splitlines()[2].startswith(shown)
+
+
+def test_an_agent_whose_loop_died_is_not_shown_as_merely_connected() -> None:
+    stale = [
+        said("AgentConnected", "True", "Connected"),
+        said("AgentHealthy", "False", "LoopStale", "no success of loop bind for over 2 min"),
+        said("LeaseHeld", "True", "Granted"),
+    ]
+    text = render(
+        overview(read_objects(node("node-1", *stale), NOW), OPERATOR, None, NOW, wide=False), Format.TABLE
+    )
+    assert "node-1  True   LoopStale  Granted" in text
+    assert (
+        "! KVNode node-1: AgentHealthy is False (LoopStale): no success of loop bind for over 2 min" in text
+    )

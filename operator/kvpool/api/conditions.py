@@ -37,6 +37,7 @@ class ConditionType(StrEnum):
     BLOCKED = "Blocked"
     SUCCEEDED = "Succeeded"
     AGENT_CONNECTED = "AgentConnected"
+    AGENT_HEALTHY = "AgentHealthy"
     LEASE_HELD = "LeaseHeld"
 
 

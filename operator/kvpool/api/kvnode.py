@@ -288,6 +288,7 @@ class KVNodeStatus(Model):
     ("kvn",),
     (
         Column("Connected", "string", ".status.conditions[?(@.type=='AgentConnected')].status"),
+        Column("Healthy", "string", ".status.conditions[?(@.type=='AgentHealthy')].status"),
         Column("Lease", "string", ".status.conditions[?(@.type=='LeaseHeld')].status"),
         Column("Revision", "integer", ".spec.revision", 1),
         Column("Applied", "integer", ".status.appliedRevision", 1),

@@ -26,6 +26,7 @@ from kvpool.model.ids import DeviceRef, ObjectKey
 from kvpool.model.instant import Instant, moment_text
 from kvpool.model.observations import AgentView, DeviceView, SourceView, UnitView
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.agent_health import agent_healthy
 from kvpool.plan.domains import policy_of, supernode_of
 from kvpool.plan.evidence import DeviceFinding, class_of, device_findings
 from kvpool.plan.freshness import HEARING_SECONDS
@@ -186,7 +187,7 @@ def _status(
 ) -> KVNodeStatus:
     conditions = merge_conditions(
         kvnode.status.conditions,
-        (_connected(agent), _lease(agent, now)),
+        (_connected(agent), agent_healthy(agent, now), _lease(agent, now)),
         kvnode.metadata.generation,
         now.text(),
     )

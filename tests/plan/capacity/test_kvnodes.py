@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvpool.api.conditions import ConditionType, find_condition
+import pytest
+
+from kvpool.api.conditions import Condition, ConditionType, find_condition
 from kvpool.api.kvnode import Claim, KVNodeStatus, Quarantined, UnitPhase
 from kvpool.api.supernode import EvidenceClass
 from kvpool.model.decisions import CreateKVNode, DeleteKVNode, WriteStatus
@@ -159,3 +161,75 @@ def test_a_lease_that_was_never_granted_is_not_held() -> None:
     lease = find_condition(status(cluster).conditions, ConditionType.LEASE_HELD)
     assert lease is not None
     assert (lease.status, lease.reason) == ("False", "NeverGranted")
+
+
+def agent_health(cluster: Cluster, **fields: object) -> Condition:
+    """The condition about the agent of node-1 after one plan."""
+    cluster.change_agent("node-1", **fields).step()
+    found = find_condition(status(cluster).conditions, ConditionType.AGENT_HEALTHY)
+    assert found is not None
+    return found
+
+
+WORKING = {"bind": 0.2, "sources": 4.9, "stream": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("ages", "said"),
+    [
+        (WORKING, ("True", "LoopsSucceed")),
+        (WORKING | {"bind": 30.0}, ("True", "LoopsSucceed")),
+        (WORKING | {"bind": 30.5}, ("False", "LoopStale")),
+        (WORKING | {"eviction": 600.0}, ("False", "LoopStale")),
+        ({}, ("Unknown", "NotReported")),
+    ],
+    ids=["all succeed", "one at the limit", "one just beyond it", "one dead for long", "none is named"],
+)
+def test_an_agent_is_healthy_while_every_loop_succeeded_lately(
+    ages: dict[str, float], said: tuple[str, str]
+) -> None:
+    found = agent_health(a_fleet(), loop_age_seconds=ages)
+    assert (found.status, found.reason) == said
+
+
+def test_a_loop_that_died_is_named_with_its_age_though_the_agent_is_connected() -> None:
+    cluster = a_fleet()
+    found = agent_health(cluster, loop_age_seconds=WORKING | {"eviction": 640.0})
+    assert found.message == (
+        "no success of loop eviction for over 10 min, the most is 30 s: see the agent's log"
+    )
+    connected = find_condition(status(cluster).conditions, ConditionType.AGENT_CONNECTED)
+    assert connected is not None
+    assert connected.status == "True"
+
+
+def test_a_stuck_loop_that_holds_up_the_figures_too_is_told_all_the_same() -> None:
+    """The age of a report's figures grows with the loop that takes them."""
+    cluster = a_fleet()
+    stuck_at = cluster.now_seconds
+    cluster.wait(700.0)
+    found = agent_health(cluster, reported_at=stuck_at, loop_age_seconds=WORKING | {"bind": 700.0})
+    assert (found.status, found.reason) == ("False", "LoopStale")
+    writes = 0
+    for second in range(60):
+        cluster.now_seconds += 1.0
+        lease = replace(cluster.agents["node-1"].lease, granted_at=cluster.now_seconds)
+        loops = WORKING | {"bind": 700.0 + second}
+        cluster.change_agent("node-1", lease=lease, loop_age_seconds=loops)
+        writes += written(cluster).count("node-1")
+    assert writes <= 2, "an age that grows is no reason to write each time"
+
+
+@pytest.mark.parametrize("silent", [{"connected": False}, {"lease": LeaseView(900.0, 10.0, 1.0)}])
+def test_nothing_is_known_of_the_loops_of_an_agent_that_is_not_heard(silent: dict[str, object]) -> None:
+    found = agent_health(a_fleet(), loop_age_seconds=WORKING | {"bind": 99.0}, **silent)
+    assert (found.status, found.reason) == ("Unknown", "AgentSilent")
+
+
+def test_a_loop_that_dies_or_comes_back_is_written_at_once() -> None:
+    cluster = a_fleet().change_agent("node-1", loop_age_seconds=WORKING)
+    assert written(cluster) == ["node-1"]
+    cluster.change_agent("node-1", loop_age_seconds=WORKING | {"bind": 31.0})
+    assert written(cluster) == ["node-1"]
+    cluster.change_agent("node-1", loop_age_seconds=WORKING)
+    assert written(cluster) == ["node-1"]

@@ -29,6 +29,7 @@ _WRONG: Final[Mapping[str, str]] = {
     ConditionType.BLOCKED: "True",
     ConditionType.SERVING: "False",
     ConditionType.AGENT_CONNECTED: "False",
+    ConditionType.AGENT_HEALTHY: "False",
     ConditionType.LEASE_HELD: "False",
 }
 """Condition type to the status that is a finding. What is withheld or paused is wanted, so it is none."""

@@ -19,7 +19,8 @@ class NodeRow:
     node: str
     ready: str
     agent: str
-    """The reason of AgentConnected: Connected, Disconnected, NeverHeard."""
+    """LoopStale for an agent whose loop stands still, else the reason of AgentConnected: Connected,
+    Disconnected, NeverHeard."""
     lease: str
     """The reason of LeaseHeld: Granted, Expired, NeverGranted."""
     report_age_seconds: float | None
@@ -62,6 +63,8 @@ def node_rows(kvnodes: Iterable[KVNode], nodes: Mapping[str, NodeFact], now: Ins
 def _node_row(kvnode: KVNode, fact: NodeFact | None, now: Instant) -> NodeRow:
     status = kvnode.status
     connected = find_condition(status.conditions, ConditionType.AGENT_CONNECTED)
+    healthy_agent = find_condition(status.conditions, ConditionType.AGENT_HEALTHY)
+    is_stale = healthy_agent is not None and healthy_agent.status == "False"
     lease = find_condition(status.conditions, ConditionType.LEASE_HELD)
     bound = [unit for unit in status.units if unit.phase is UnitPhase.BOUND]
     used = [unit.used_bytes for unit in bound]
@@ -70,7 +73,7 @@ def _node_row(kvnode: KVNode, fact: NodeFact | None, now: Instant) -> NodeRow:
     return NodeRow(
         node=kvnode.metadata.name,
         ready=ready,
-        agent=_reason(connected),
+        agent=_reason(healthy_agent if is_stale else connected),
         lease=_reason(lease),
         report_age_seconds=age_seconds(status.last_report, now),
         units_decided=len(kvnode.spec.units),
@@ -83,6 +86,7 @@ def _node_row(kvnode: KVNode, fact: NodeFact | None, now: Instant) -> NodeRow:
         quarantined=len(kvnode.spec.quarantine),
         agent_version=status.agent_version,
         is_well=_is_true(connected)
+        and not is_stale
         and _is_true(lease)
         and ready == "True"
         and healthy == len(status.devices)
