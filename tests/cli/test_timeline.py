@@ -25,6 +25,7 @@ def finished_move(namespace: str, seconds: float = 100) -> dict[str, object]:
             "epoch": 3145730,
             "kind": "Restorative",
             "cause": "node-1/0: nvml reported 48 (Fatal)",
+            "incident": "77aa00bb11cc22dd-695742b0",
             "firstEvidenceAt": ago(seconds),
         },
         namespace,
@@ -61,6 +62,8 @@ def test_evidence_stages_and_weights_stand_in_the_order_of_their_times(
         ("Move", "over: Succeeded"),
     ]
     assert [entry["at"] for entry in told] == sorted(entry["at"] for entry in told)
+    (opened,) = [entry["text"] for entry in mine if "opened" in entry["text"]]
+    assert opened.endswith("epoch 3145730, incident 77aa00bb11cc22dd-695742b0")
 
 
 def test_what_is_older_than_since_is_left_out(

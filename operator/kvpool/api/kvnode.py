@@ -109,7 +109,7 @@ class Quarantined(Model):
     reason: ShortText
     """Why."""
     incident: Annotated[str, Field(max_length=64)] = ""
-    """UID of the incident."""
+    """Identifier of the incident: that of the move which left the device."""
     since: Annotated[str, Field(max_length=40)]
     """Since when."""
 

@@ -73,7 +73,8 @@ class RemapSpec(Model):
     cause: ShortText
     """Why, for people."""
     incident: Annotated[str, Field(max_length=64)] = ""
-    """UID of the incident behind the move."""
+    """Identifier of the incident behind the move: moves and quarantines of one cause share it. Empty for a
+    first place, and for a seat that follows its pod."""
     first_evidence_at: Moment
     """Stage times are counted from here."""
     cancel: bool = False

@@ -6,6 +6,7 @@ from kvpool.model.ids import DeviceRef, ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.engines import PodBook
+from kvpool.plan.incidents import Incidents
 from kvpool.plan.judgement import Judgement, judge
 from kvpool.plan.moves import Moves
 from kvpool.plan.stock import Stock
@@ -22,6 +23,7 @@ class Draft:
         self.now = now
         self.judgement: Judgement = judge(snapshot, now)
         self.moves = Moves(snapshot)
+        self.incidents = Incidents(snapshot)
         self.pods = PodBook(snapshot.pods)
         self.stock = Stock(snapshot, self.judgement, self.pods)
         self.reserved: set[DeviceRef] = set(self.moves.reserved())

@@ -61,6 +61,11 @@ class Moves:
         tried = [remap for remap in self.of(key_of(slot)) if remap.spec.from_epoch == slot.spec.epoch]
         return tuple(sorted(tried, key=attempt_of))
 
+    def last_off(self, slot: ObjectKey, device: DeviceRef) -> Remap | None:
+        """The newest Remap that took the slot off a device; None when none did."""
+        left = [remap for remap in self.of(slot) if device in devices_of(remap.spec.from_)]
+        return max(left, key=lambda remap: (remap.spec.epoch, attempt_of(remap)), default=None)
+
     def is_withdrawn(self, slot: EngineSlot) -> bool:
         """Whether the holder of the slot's epoch was told to stop: that epoch never serves again.
 

@@ -14,6 +14,7 @@ from kvpool.plan.attachment import REATTACH_GRACE_SECONDS, attached
 from kvpool.plan.domains import maintenance_of, supernode_of
 from kvpool.plan.draft import Draft
 from kvpool.plan.freshness import is_fresh
+from kvpool.plan.incidents import Trouble
 from kvpool.plan.moves import key_of
 from kvpool.rules.fencing import seat_under
 
@@ -32,6 +33,8 @@ class Need:
     seats: tuple[Seat, ...]
     first_evidence: float
     """Monotonic seconds."""
+    trouble: Trouble | None = None
+    """Who is in trouble; None when nobody is, or an earlier attempt tells."""
 
     @property
     def is_urgent(self) -> bool:
@@ -63,9 +66,9 @@ def _of_seat(draft: Draft, slot: EngineSlot, seat: Seat) -> Need | None:
     host = draft.judgement.host(seat.node)
     if draft.judgement.is_dead(seat.node):
         since = host.since if host.since is not None else draft.now.monotonic_seconds
-        return Need(
-            RemapKind.RESTORATIVE, host.reason.code, f"{seat.node}: {host.reason.message}", (seat,), since
-        )
+        text = f"{seat.node}: {host.reason.message}"
+        trouble = Trouble(seat.node, since)
+        return Need(RemapKind.RESTORATIVE, host.reason.code, text, (seat,), since, trouble)
     worst: Need | None = None
     for device in seat.devices:
         need = _of_device(draft, slot, seat, device)
@@ -79,32 +82,42 @@ def _of_device(draft: Draft, slot: EngineSlot, seat: Seat, device: str) -> Need 
     name = f"{seat.node}/{device}"
     now = draft.now.monotonic_seconds
     since = finding.since if finding.since is not None else now
+    uuid = _uuid_seen(draft.snapshot, seat.node, device)
+    trouble = Trouble(f"{name}/{uuid}", since)
     if finding.verdict is DeviceVerdict.FAULTY:
         text = f"{name}: {finding.reason.message}"
-        return Need(RemapKind.RESTORATIVE, finding.reason.code, text, (seat,), since)
+        return Need(RemapKind.RESTORATIVE, finding.reason.code, text, (seat,), since, trouble)
     replaced = replaced_uuid(draft.snapshot, slot, seat.node, device)
     if replaced is not None:
         text = f"{name}: was {replaced[0]} when it was claimed and is {replaced[1]} now"
-        return Need(RemapKind.RESTORATIVE, "DeviceReplaced", text, (seat,), now)
+        exchange = Trouble(f"{name}/{replaced[0]} became {replaced[1]}", None)
+        return Need(RemapKind.RESTORATIVE, "DeviceReplaced", text, (seat,), now, exchange)
     if finding.move_wanted:
         text = f"{name}: {finding.reason.message}"
-        return Need(RemapKind.VOLUNTARY, finding.reason.code, text, (seat,), since)
+        return Need(RemapKind.VOLUNTARY, finding.reason.code, text, (seat,), since, trouble)
     entry = maintenance_of(supernode_of(draft.snapshot, seat.node), seat.node, device)
     if entry is not None:
         text = f"{name}: under maintenance" + (f" ({entry.reason})" if entry.reason else "")
-        return Need(RemapKind.VOLUNTARY, CODE_MAINTENANCE, text, (seat,), now)
+        asked = Trouble(f"maintenance of {entry.node}: {entry.reason}", None)
+        return Need(RemapKind.VOLUNTARY, CODE_MAINTENANCE, text, (seat,), now, asked)
     return None
 
 
 def replaced_uuid(snapshot: Snapshot, slot: EngineSlot, node: str, device: str) -> tuple[str, str] | None:
     """Return the UUIDs that a claimed device had and has, when they differ: another device is there now."""
-    agent = snapshot.agents.get(node)
     kvnode = snapshot.kvnodes.get(node)
-    has = next((seen.uuid for seen in agent.devices if seen.id == device), "") if agent is not None else ""
+    has = _uuid_seen(snapshot, node, device)
     claims = kvnode.spec.claims if kvnode is not None else ()
     slot_name = str(key_of(slot))
     had = next((claim.uuid for claim in claims if (claim.device, claim.slot) == (device, slot_name)), "")
     return (had, has) if had and has and had != has else None
+
+
+def _uuid_seen(snapshot: Snapshot, node: str, device: str) -> str:
+    """The UUID that the device's agent reports; empty when it reports none."""
+    agent = snapshot.agents.get(node)
+    seen = agent.devices if agent is not None else ()
+    return next((view.uuid for view in seen if view.id == device), "")
 
 
 def _left_by_its_engine(draft: Draft, slot: EngineSlot, group: PDGroup, spec: RoleSpec) -> bool:
@@ -128,7 +141,7 @@ def _together(needs: list[Need]) -> Need:
     """One move for all seats that have to be left."""
     first = min(needs, key=lambda need: need.first_evidence)
     seats = tuple(seat for need in needs for seat in need.seats)
-    return Need(first.kind, first.code, first.cause, seats, first.first_evidence)
+    return Need(first.kind, first.code, first.cause, seats, first.first_evidence, first.trouble)
 
 
 def _created(slot: EngineSlot, now: Instant) -> float:

@@ -189,6 +189,7 @@ def _open(draft: Draft, slot: EngineSlot, need: Need, seats: tuple[Seat, ...], a
         epoch=draft.take_epoch(),
         kind=need.kind,
         cause=need.cause[:_CAUSE_MAX],
+        incident=_incident(draft, slot, need),
         first_evidence_at=moment_text(draft.now.wall_at(first)),
     )
     places = ", ".join(f"{seat.node}/{'+'.join(seat.devices)}" for seat in seats)
@@ -200,3 +201,10 @@ def _open(draft: Draft, slot: EngineSlot, need: Need, seats: tuple[Seat, ...], a
     domain = (_domain_of(draft, need.seats), need.kind)
     draft.opened_in[domain] = draft.opened_in.get(domain, 0) + 1
     draft.explain(f"slot {key}", reason)
+
+
+def _incident(draft: Draft, slot: EngineSlot, need: Need) -> str:
+    """The incident behind the move; without a trouble of its own, that of the attempt before."""
+    if need.trouble is not None:
+        return draft.incidents.of(need.trouble, draft.now)
+    return next((remap.spec.incident for remap in draft.moves.attempts_from(slot)[::-1]), "")

@@ -89,7 +89,14 @@ def _quarantine(draft: Draft, node: str, claim: Claim) -> Quarantined | None:
     reason = _blemish(draft, node, claim.device)
     if reason is None:
         return None
-    return Quarantined(device=claim.device, uuid=claim.uuid, reason=reason[:256], since=draft.now.text())
+    move = draft.moves.last_off(ObjectKey.of(claim.slot), DeviceRef(node, claim.device))
+    return Quarantined(
+        device=claim.device,
+        uuid=claim.uuid,
+        reason=reason[:256],
+        incident=move.spec.incident if move is not None else "",
+        since=draft.now.text(),
+    )
 
 
 def _blemish(draft: Draft, node: str, device: str) -> str | None:

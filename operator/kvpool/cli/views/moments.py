@@ -90,7 +90,7 @@ def _of_remap(remap: Remap, name: str) -> Iterator[_Told]:
     spec = remap.spec
     yield from _at(spec.first_evidence_at, "Evidence", name, spec.cause)
     way = f"{' '.join(places_of(spec.from_)) or 'nowhere'} to {' '.join(places_of(spec.to))}"
-    text = f"{spec.kind} move of {spec.slot} opened: {way}, epoch {spec.epoch}"
+    text = f"{spec.kind} move of {spec.slot} opened: {way}, epoch {spec.epoch}{_incident_text(spec.incident)}"
     yield from _at(remap.metadata.creation_timestamp, "Move", name, text)
     for stage in remap.status.stages:
         after = f" after {stage.seconds}" if stage.seconds else ""
@@ -109,8 +109,12 @@ def _of_kvnode(kvnode: KVNode, name: str) -> Iterator[_Told]:
                     found.last_seen, "Evidence", name, f"{code} seen {found.count} times, now last"
                 )
     for device_out in kvnode.spec.quarantine:
-        text = f"{device_out.device} quarantined: {device_out.reason}"
+        text = f"{device_out.device} quarantined{_incident_text(device_out.incident)}: {device_out.reason}"
         yield from _at(device_out.since, "Quarantine", name, text)
+
+
+def _incident_text(incident: str) -> str:
+    return f", incident {incident}" if incident else ""
 
 
 def _of_pause(pause: Pause) -> Iterator[_Told]:
