@@ -78,6 +78,15 @@ def small_cluster() -> Objects:
         },
         {
             "tiers": [dram],
+            "foreign": [
+                {
+                    "node": "node-1",
+                    "tier": "DRAM",
+                    "size": "3Gi",
+                    "segments": 2,
+                    "observedAt": "2026-03-01T11:59:57.000Z",
+                }
+            ],
             "conditions": [
                 said(
                     "StoreReachable", "True", "Answers", "the master answers; others brought 4Gi: node-1 4Gi"
@@ -146,6 +155,12 @@ STORES
 POOL            ANSWERS  SINCE  WHAT IT SAYS
 ──────────────────────────────────────────────────────────────────────────────────
 inference/chat  True        3m  the master answers; others brought 4Gi: node-1 4Gi
+
+MEMORY OF OTHERS
+POOL            NODE    TIER  BYTES  SEGMENTS  AGE
+──────────────────────────────────────────────────
+inference/chat  node-1  DRAM    3Gi         2   3s
+inference/chat  others  DRAM    1Gi         -   4s
 
 NODES
 NODE    READY  AGENT         LEASE    REPORT  UNITS  BOUND  USED  HEALTHY  CLAIMED  QUAR

@@ -17,6 +17,10 @@ def looked_at_pool(namespace: str, **status: object) -> dict[str, object]:
     """A pool in Observe whose store holds 4Gi of others."""
     foreign = "the master answers; others brought 4Gi: node-1 2Gi, node-2 2Gi"
     figures = {"name": "DRAM", "foreign": "4Gi", "observedAt": ago(4)}
+    by_node = [
+        {"node": node, "tier": "DRAM", "size": "2Gi", "segments": 1, "observedAt": ago(4)}
+        for node in ("node-1", "node-2")
+    ]
     return own(
         "KVPool",
         "chat",
@@ -24,6 +28,7 @@ def looked_at_pool(namespace: str, **status: object) -> dict[str, object]:
         namespace,
         status={
             "tiers": [figures],
+            "foreign": by_node,
             "conditions": [condition("StoreReachable", "True", "Answers", foreign)],
             **status,
         },
@@ -38,7 +43,9 @@ def test_an_observed_store_shows_foreign_bytes_by_node_and_their_age(
     row = next(line for line in ran.out.splitlines() if line.startswith(f"{namespace}/chat  DRAM"))
     assert row.split()[1:7] == ["DRAM", "0", "0", "0", "0", "4Gi"]
     assert row.split()[-1].endswith("s")
-    assert "node-1 2Gi, node-2 2Gi" in " ".join(ran.out.split())
+    others = [line.split() for line in ran.out.splitlines() if line.startswith(f"{namespace}/chat  node-")]
+    assert [cells[1:5] for cells in others] == [[node, "DRAM", "2Gi", "1"] for node in ("node-1", "node-2")]
+    assert all(cells[5].endswith("s") for cells in others)
 
 
 def test_figures_are_bytes_for_programs(kvpool_plane: ControlPlane, namespace: str, plugin: Plugin) -> None:

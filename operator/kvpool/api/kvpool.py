@@ -1,13 +1,13 @@
 """KVPool: demand. Bytes wanted in each tier, and the store that uses them."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from kvpool.api.common import LabelSelector, Mode, Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
-from kvpool.api.quantity import PositiveSize
+from kvpool.api.quantity import PositiveSize, Quantity
 from kvpool.api.schema import (
     NOT_SUPPORTED_YET,
     Column,
@@ -20,6 +20,9 @@ from kvpool.api.schema import (
     resource,
 )
 from kvpool.api.tierbudget import BudgetTierName, TierFiguresList
+
+MOST_FOREIGN_ENTRIES: Final = 64
+"""Nodes that a pool's status names as holding memory of others."""
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -199,6 +202,21 @@ class Enforcement(Model):
     """kvpool, Store, Engine, or PlannerOnly: nobody enforces it, the planner reckons with it."""
 
 
+class ForeignBytes(Model):
+    """Memory of one node that others (engines, other tools) brought to the pool's store."""
+
+    node: Annotated[str, Field(max_length=253)]
+    """Name of the node; empty for what is on none of the cluster's nodes."""
+    tier: BudgetTierName
+    """The medium; segments of others count as DRAM."""
+    size: Quantity
+    """Bytes that they brought."""
+    segments: Annotated[int, Field(ge=1)]
+    """In how many segments of the store."""
+    observed_at: Annotated[str, Field(max_length=40)]
+    """When the store said so."""
+
+
 class KVPoolStatus(Model):
     """What the pool really has."""
 
@@ -206,6 +224,10 @@ class KVPoolStatus(Model):
     """The generation of the spec that these figures belong to."""
     tiers: TierFiguresList = ()
     """Bytes in each tier."""
+    foreign: Annotated[
+        tuple[ForeignBytes, ...], ListMap("node", "tier"), Field(max_length=MOST_FOREIGN_ENTRIES)
+    ] = ()
+    """Who else brought memory, the most first; the sum of all of it is `tiers[].foreign`."""
     nodes: PoolNodes = PoolNodes()
     """How far the nodes hold their shares."""
     enforcement: Annotated[tuple[Enforcement, ...], ListMap("field"), Field(max_length=32)] = ()

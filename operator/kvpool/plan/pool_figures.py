@@ -1,9 +1,10 @@
 """A pool's bytes by tier, and how far its nodes are."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from kvpool.api.kvpool import PoolNodes
+from kvpool.api.kvpool import MOST_FOREIGN_ENTRIES, ForeignBytes, PoolNodes
 from kvpool.api.quantity import format_quantity, parse_quantity
 from kvpool.api.tierbudget import TierFigures
 from kvpool.model.instant import Instant, moment_text
@@ -53,6 +54,25 @@ def pool_tiers(scene: Scene, demand: Demand) -> tuple[TierFigures, ...]:
         )
         for tier in TIER_ORDER
         if tier in declared or (tier == "DRAM" and foreign)
+    )
+
+
+def foreign_bytes(foreign: Iterable[ForeignSegment], now: Instant) -> tuple[ForeignBytes, ...]:
+    """Add up the segments of others by node, the most first; only so many nodes are named."""
+    by_node: defaultdict[str, list[ForeignSegment]] = defaultdict(list)
+    for found in foreign:
+        by_node[found.node].append(found)
+    sizes = {node: sum(one.segment.capacity_bytes for one in found) for node, found in by_node.items()}
+    ordered = sorted(sizes, key=lambda node: (-sizes[node], node))
+    return tuple(
+        ForeignBytes(
+            node=node,
+            tier="DRAM",
+            size=format_quantity(sizes[node]),
+            segments=len(by_node[node]),
+            observed_at=moment_text(now.wall_at(min(one.asked_at for one in by_node[node]))),
+        )
+        for node in ordered[:MOST_FOREIGN_ENTRIES]
     )
 
 

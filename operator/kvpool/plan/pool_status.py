@@ -3,7 +3,7 @@
 from kvpool.api.conditions import merge_conditions
 from kvpool.api.kvpool import Enforcement, KVPool, KVPoolStatus
 from kvpool.plan.pool_conditions import PoolAnswer, pool_verdicts
-from kvpool.plan.pool_figures import pool_nodes, pool_tiers
+from kvpool.plan.pool_figures import foreign_bytes, pool_nodes, pool_tiers
 from kvpool.plan.scene import Scene
 
 
@@ -15,6 +15,7 @@ def pool_status(scene: Scene, answer: PoolAnswer) -> tuple[KVPoolStatus, tuple[f
     status = KVPoolStatus(
         observed_generation=pool.metadata.generation,
         tiers=tiers,
+        foreign=foreign_bytes(scene.readings.foreign_in(answer.demand.key), scene.now),
         nodes=pool_nodes(scene.readings.of_pool(answer.demand.key)),
         enforcement=enforcement(pool),
         conditions=merge_conditions(

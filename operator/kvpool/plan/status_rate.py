@@ -37,6 +37,8 @@ def _steady(status: KVPoolStatus | TierBudgetStatus) -> dict[str, Any]:
     dumped = status.model_dump()
     for tier in dumped["tiers"]:
         del tier["used"], tier["observed_at"]
+    for entry in dumped.get("foreign", ()):
+        del entry["observed_at"]
     for condition in dumped["conditions"]:
         condition["message"] = _FIGURE.sub("#", condition["message"])
         del condition["last_transition_time"]

@@ -125,6 +125,11 @@ def test_segments_of_others_are_foreign_and_named_by_node() -> None:
     assert (
         reachable.message == "the master answers; others brought 7Gi: elsewhere 1Gi, node-1 4Gi, node-2 2Gi"
     )
+    asked = "2026-01-02T03:00:00.000Z"
+    assert [entry.model_dump() for entry in cluster.pool().status.foreign] == [
+        {"node": node, "tier": "DRAM", "size": size, "segments": 1, "observed_at": asked}
+        for node, size in (("node-1", "4Gi"), ("node-2", "2Gi"), ("", "1Gi"))
+    ]
     budget = cluster.budgets["gpu"].status.tiers[0]
     assert (budget.foreign, budget.bound, budget.declared) == ("6Gi", "32Gi", "64Gi")
 
@@ -209,3 +214,39 @@ def test_fields_that_others_enforce_are_listed() -> None:
         "spec.store.mooncake.metadataServer": "Store",
         "spec.store.mooncake.transport": "Store",
     }
+
+
+def test_the_segments_of_others_on_one_node_are_added_up_and_as_old_as_the_store_s_answer() -> None:
+    cluster = a_bound_pool()
+    others = (a_segment("host-node-1:17001", "4Gi"), a_segment("host-node-1:17002", "3Gi"))
+    cluster.with_store(a_store("inference/chat", *others, at=cluster.now_seconds - 3.0)).step()
+    (entry,) = cluster.pool().status.foreign
+    assert (entry.node, entry.size, entry.segments) == ("node-1", "7Gi", 2)
+    assert entry.observed_at == "2026-01-02T02:59:57.000Z"
+
+
+def test_a_store_that_does_not_answer_says_nothing_of_others() -> None:
+    cluster = a_bound_pool()
+    segment = a_segment("host-node-1:17001", "4Gi")
+    cluster.with_store(a_store("inference/chat", segment, at=cluster.now_seconds - 11.0)).step()
+    assert cluster.pool().status.foreign == ()
+
+
+def test_of_more_nodes_than_a_status_can_list_those_with_the_most_bytes_are_named() -> None:
+    cluster = a_bound_pool().with_nodes([f"far-{number}" for number in range(70)], zone="far")
+    others = [a_segment(f"host-far-{number}:1", f"{number + 1}Gi") for number in range(70)]
+    cluster.with_store(a_store("inference/chat", *others, at=cluster.now_seconds)).step()
+    named = [entry.node for entry in cluster.pool().status.foreign]
+    assert named == [f"far-{number}" for number in range(69, 5, -1)]
+    assert cluster.figures()["foreign"] == f"{sum(range(1, 71))}Gi", "the sum is of all"
+
+
+def test_the_age_of_foreign_bytes_alone_is_no_reason_for_a_write() -> None:
+    cluster = a_bound_pool()
+    segment = a_segment("host-node-1:17001", "4Gi")
+    cluster.with_store(a_store("inference/chat", segment, at=cluster.now_seconds)).settle()
+    cluster.wait(2.0)
+    assert ("KVPool", "inference/chat") not in status_writes(cluster)
+    more = a_segment("host-node-1:17001", "5Gi")
+    cluster.with_store(a_store("inference/chat", more, at=cluster.now_seconds))
+    assert ("KVPool", "inference/chat") in status_writes(cluster)

@@ -42,6 +42,20 @@ class StoreRow:
     """Since `answers` is what it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignRow:
+    """What others brought to one pool's store on one node."""
+
+    pool: str
+    node: str
+    """Empty for what is on none of the cluster's nodes; `others` for nodes that the pool does not list."""
+    tier: str
+    size_bytes: int | None
+    segments: int | None
+    age_seconds: float | None
+    """Since the store said so."""
+
+
 def pool_rows(pools: Iterable[KVPool], now: Instant) -> list[TierRow]:
     """Every tier of every pool; a pool without figures has one row without them."""
     return [row for pool in pools for row in _rows(path_of(pool), pool.spec.mode, pool.status.tiers, now)]
@@ -112,7 +126,7 @@ def _cells(row: TierRow) -> tuple[str, ...]:
 
 
 def store_rows(pools: Iterable[KVPool], now: Instant) -> list[StoreRow]:
-    """What each pool says of its store: whether it answers, and what others brought, by node."""
+    """What each pool says of its store: whether it answers, and how much others brought."""
     found = []
     for pool in pools:
         condition = find_condition(pool.status.conditions, ConditionType.STORE_REACHABLE)
@@ -123,7 +137,59 @@ def store_rows(pools: Iterable[KVPool], now: Instant) -> list[StoreRow]:
 
 
 def store_table(rows: Sequence[StoreRow]) -> Table:
-    """The table of stores; the bytes of others stand in the text, by node."""
+    """The table of stores."""
     columns = (Column("POOL"), Column("ANSWERS"), Column("SINCE", right=True), Column("WHAT IT SAYS"))
     cells = [(row.pool, row.answers, age_text(row.age_seconds), row.message) for row in rows]
     return Table("Stores", columns, cells)
+
+
+def foreign_rows(pools: Iterable[KVPool], now: Instant) -> list[ForeignRow]:
+    """What others brought to each pool's store, by node; what the pool does not list is a row of its own."""
+    return [row for pool in pools for row in _foreign_rows(pool, now)]
+
+
+def _foreign_rows(pool: KVPool, now: Instant) -> list[ForeignRow]:
+    name = path_of(pool)
+    listed = [
+        ForeignRow(
+            name,
+            entry.node,
+            entry.tier,
+            bytes_or_none(entry.size),
+            entry.segments,
+            age_seconds(entry.observed_at, now),
+        )
+        for entry in pool.status.foreign
+    ]
+    for tier in pool.status.tiers if listed else ():
+        rest = (bytes_or_none(tier.foreign) or 0) - sum(
+            row.size_bytes or 0 for row in listed if row.tier == tier.name
+        )
+        if rest > 0:
+            age = age_seconds(tier.observed_at, now)
+            listed.append(ForeignRow(name, "others", tier.name, rest, None, age))
+    return listed
+
+
+def foreign_table(rows: Sequence[ForeignRow], note: str = "") -> Table:
+    """The table of what others brought."""
+    columns = (
+        Column("POOL"),
+        Column("NODE"),
+        Column("TIER"),
+        Column("BYTES", right=True),
+        Column("SEGMENTS", right=True),
+        Column("AGE", right=True),
+    )
+    cells = [
+        (
+            row.pool,
+            row.node or "elsewhere",
+            row.tier,
+            size_text(row.size_bytes),
+            UNKNOWN if row.segments is None else str(row.segments),
+            age_text(row.age_seconds),
+        )
+        for row in rows
+    ]
+    return Table("Memory of others", columns, cells, note)

@@ -4,19 +4,28 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from kvpool.cli.operator_state import OperatorState
-from kvpool.cli.screen import Screen, Section
+from kvpool.cli.screen import Screen, Section, Table
 from kvpool.cli.views.figures import age_seconds, as_document
 from kvpool.cli.views.findings import findings
 from kvpool.cli.views.groups import group_rows, group_table, move_table, open_moves, slot_rows, slot_table
 from kvpool.cli.views.holds import hold_rows, hold_table, operator_lines
-from kvpool.cli.views.memory import budget_rows, pool_rows, store_rows, store_table, tier_table
+from kvpool.cli.views.memory import (
+    ForeignRow,
+    budget_rows,
+    foreign_rows,
+    foreign_table,
+    pool_rows,
+    store_rows,
+    store_table,
+    tier_table,
+)
 from kvpool.cli.views.nodes import node_rows, node_table, supernode_rows, supernode_table
 from kvpool.cli.views.own import own_objects
 from kvpool.model.instant import Instant
 from kvpool.world.build import Objects
 
 ROWS_MOST: Final = 16
-"""One screen: of more nodes or slots only those that are not well are shown."""
+"""One screen: of more nodes or slots only those that are not well are shown, of other rows the first."""
 
 R = TypeVar("R")
 
@@ -27,7 +36,7 @@ def overview(
     """Build the whole screen; `wide` shows every row."""
     own = own_objects(objects, namespace)
     pools, budgets = pool_rows(own.pools, now), budget_rows(own.budgets, now)
-    stores = store_rows(own.pools, now)
+    stores, foreign = store_rows(own.pools, now), foreign_rows(own.pools, now)
     nodes, supernodes = node_rows(own.kvnodes, objects.nodes, now), supernode_rows(own.supernodes)
     groups, slots = group_rows(own.groups, now), slot_rows(own.slots)
     moves, holds = open_moves(own.remaps, now), hold_rows(own.peoples)
@@ -38,6 +47,7 @@ def overview(
         tier_table("Pools", "POOL", pools),
         tier_table("Budgets", "BUDGET", budgets),
         *([store_table(stores)] if stores else []),
+        *([_foreign(foreign, wide=wide)] if foreign else []),
         node_table(shown_nodes, nodes_note),
         *([supernode_table(supernodes)] if supernodes else []),
         group_table(groups),
@@ -50,6 +60,7 @@ def overview(
         "pools": pools,
         "budgets": budgets,
         "stores": stores,
+        "foreign": foreign,
         "nodes": nodes,
         "supernodes": supernodes,
         "groups": groups,
@@ -58,6 +69,13 @@ def overview(
         "heldBack": holds,
     }
     return Screen(sections, as_document(document), findings(own.all, objects.malformed, operator, now))
+
+
+def _foreign(rows: Sequence[ForeignRow], *, wide: bool) -> Table:
+    """The first rows of what others brought, and how many more there are."""
+    left = 0 if wide else max(0, len(rows) - ROWS_MOST)
+    note = f"{left} more are not shown (-o wide shows all)" if left else ""
+    return foreign_table(rows[: len(rows) - left], note)
 
 
 def operator_document(operator: OperatorState, now: Instant) -> dict[str, object]:
