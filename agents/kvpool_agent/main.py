@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -20,6 +22,7 @@ from kvpool_agent.backends.file import FileBackend
 from kvpool_agent.backends.tmpfs import TmpfsBackend, find_ability
 from kvpool_agent.binder import Binder
 from kvpool_agent.devices.base import Device, DeviceProvider
+from kvpool_agent.devices.pod_resources import HeldDevices, PodResources
 from kvpool_agent.devices.simulated import SimulatedDevices
 from kvpool_agent.enrolment import Enrolment, EnrolmentOptions
 from kvpool_agent.epochs import EpochGate
@@ -42,6 +45,9 @@ from kvpool_keeper.probe import LEASE_PATH
 log = structlog.get_logger()
 
 LEAVE_SECONDS = 2.0
+CANCEL_AGAIN_SECONDS = 1.0
+END_SECONDS = 6.0
+"""From the signal to the end of the process, whatever still hangs."""
 
 
 class NoDevices:
@@ -89,6 +95,7 @@ async def live(
     gate.load()
     door = FrontDoor(settings.local_socket, timing.MOST_ENGINES)
     local = LocalApi(SeatBook(holders=None if settings.devices else {}), door, places.root / "seats.json")
+    devices, pod_resources = _provider(settings)
     parts = Parts(
         identity=NodeIdentity(
             settings.node_name,
@@ -103,7 +110,8 @@ async def live(
         gate=gate,
         peers=PeerWatch(settings.node_name, settings.kubelet_port),
         local=local,
-        devices=_provider(settings),
+        devices=devices,
+        pod_resources=pod_resources,
         hearts=hearts,
     )
     agent = Agent(parts, adopted)
@@ -120,6 +128,8 @@ async def live(
         await local.stop()
         await peer_side.stop()
         await own_side.stop()
+        if pod_resources is not None:
+            await pod_resources.close()
 
 
 async def _until_signal(agent: Agent, stream: OperatorStream) -> None:
@@ -131,12 +141,25 @@ async def _until_signal(agent: Agent, stream: OperatorStream) -> None:
     await asyncio.wait({life, end}, return_when=asyncio.FIRST_COMPLETED)
     end.cancel()
     if not life.done():
+        end_in_any_case()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS):
                 await stream.leave()
+    while not life.done():
         life.cancel()
+        await asyncio.wait({life}, timeout=CANCEL_AGAIN_SECONDS)
     with contextlib.suppress(asyncio.CancelledError):
         await life
+
+
+def end_in_any_case(after_seconds: float = END_SECONDS) -> None:
+    """End the process although a thread hangs in the kernel (a disk, a resolver), which Python waits for.
+
+    Whatever is cut short is in the journal, as after a SIGKILL.
+    """
+    last_resort = threading.Timer(after_seconds, os._exit, (0,))
+    last_resort.daemon = True
+    last_resort.start()
 
 
 def _make_stream(
@@ -157,8 +180,16 @@ def _make_stream(
     return OperatorStream(settings.operator, settings.server_name, enrolment, agent, beat)
 
 
-def _provider(settings: Settings) -> DeviceProvider:
-    return NoDevices() if settings.devices is None else SimulatedDevices(settings.devices)
+def _provider(settings: Settings) -> tuple[DeviceProvider, PodResources | None]:
+    """The devices, and who is to be asked which pods hold them."""
+    if settings.devices is None:
+        return NoDevices(), None
+    devices = SimulatedDevices(settings.devices)
+    if settings.pod_resources is None:
+        return devices, None
+    resources = frozenset(settings.device_resources)
+    pod_resources = PodResources(settings.pod_resources, resources, settings.pod_name)
+    return HeldDevices(devices, pod_resources), pod_resources
 
 
 def main() -> None:
@@ -170,6 +201,8 @@ def main() -> None:
             structlog.processors.JSONRenderer(),
         ]
     )
+    # Until the loops run: the first process of a container ignores a signal that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     settings = parse_arguments()
     places = Places(settings.state_dir.resolve())
     boot_id = contract.boot_id()
