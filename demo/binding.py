@@ -14,7 +14,7 @@ from devcluster.rest import JsonObject
 from kvpool.api.quantity import parse_quantity
 
 ENFORCE = '--patch={"spec":{"mode":"Enforce"}}'
-BIND_SECONDS = 60
+BIND_SECONDS = 120
 
 
 def enforce(commands: Commands, *objects: str) -> None:

@@ -16,7 +16,7 @@ ZERO_SECONDS = 1.0
 BOUND_WITH_RELEASE_SECONDS = 3.0
 BOUND_BY_LEASE_SECONDS = 12.0
 ATTACH_SECONDS = 2.0
-MOVE_SECONDS = 60.0
+MOVE_SECONDS = 120.0
 MOMENT_SECONDS = 0.001
 """Moments in objects are cut off to the millisecond: what they name was over by the next one."""
 
