@@ -16,6 +16,8 @@ help: ## Say what can be made.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
 $(VENV)/.ready: requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kvpool needs Python 3.11 or newer, \
+	and $(PYTHON) is " + sys.version.split()[0] + ": name another with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	echo "installing the locked dependencies into $(VENV) (about a minute the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
@@ -27,15 +29,15 @@ setup: $(VENV)/.ready ## Install the locked dependencies into .venv.
 
 .PHONY: build-devcluster
 build-devcluster: setup ## Compile the real control plane and Traefik, once, into the cache.
-	python -m devcluster.build all
+	@python -m devcluster.build all
 
 .PHONY: devcluster
 devcluster: setup ## Start a control plane alone; prints the export line.
-	python -m devcluster up
+	@python -m devcluster up
 
 .PHONY: devcluster-stop
 devcluster-stop: setup ## Stop it.
-	python -m devcluster down
+	@python -m devcluster down
 
 .PHONY: lint
 lint: setup ## All checks that run no product code.
@@ -47,11 +49,15 @@ test: lint build-devcluster ## Lint, then every test this machine can run.
 
 .PHONY: demo
 demo: build-devcluster ## The whole of kvpool on one machine; KEEP=1 leaves it running.
-	python -m demo
+	@python -m demo
 
 .PHONY: demo-shell
 demo-shell: setup ## A shell inside a demo that KEEP=1 left running.
-	python -m demo.shell
+	@python -m demo.shell
+
+.PHONY: demo-stop
+demo-stop: setup ## End a demo that KEEP=1 left running.
+	@python -m demo.shell --stop
 
 .PHONY: generate
 generate: setup ## Write again what is generated: CRDs, chart copies, protobuf code, docs tables.
@@ -63,8 +69,9 @@ lock: ## Write requirements/*.lock again (hashes, no addresses).
 
 .PHONY: bench
 bench: setup ## Measure and print; nothing is judged by time.
-	python -m benchmarks
+	@python -m benchmarks
 
 .PHONY: clean
-clean: ## Remove what was built here; the cache stays.
+clean: ## End what runs and remove what was built here; the cache stays.
+	[ ! -e $(VENV)/.ready ] || { python -m demo.shell --stop; python -m devcluster down; }
 	rm -rf build $(VENV)

@@ -5,6 +5,8 @@ Exit status 0 when everything was as expected, 1 when something was not, 3 when 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from demo import places, scenario
@@ -44,23 +47,48 @@ TROUBLES = (
 """What parts raise when they do not work; anything else is a mistake in the demonstration itself."""
 
 
+class AlreadyRunningError(Exception):
+    """Another demonstration uses the folders of this checkout."""
+
+
 def main() -> int:
     """Outside the sandbox: clean up what was left, and go in. Inside: run the scenario."""
     if sandbox.inside():
+        if places.KEPT.exists():
+            print("demo: this is a shell inside a demonstration: leave it to start another", file=sys.stderr)
+            return 1
         return run_inside()
     try:
-        sandbox.stop(places.PIDFILE)
-        if places.FOLDER.exists():
-            shutil.rmtree(places.FOLDER)
-        places.FOLDER.mkdir(parents=True)
-        command = [sys.executable, "-m", "demo"]
-        return run_and_leave(command) if keeps() else sandbox.run(command, None, optional=False)
+        with only_demonstration(places.LOCK):
+            sandbox.stop(places.PIDFILE)
+            if places.FOLDER.exists():
+                shutil.rmtree(places.FOLDER)
+            places.FOLDER.mkdir(parents=True)
+            command = [sys.executable, "-m", "demo"]
+            return run_and_leave(command) if keeps() else sandbox.run(command, None, optional=False)
+    except AlreadyRunningError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
     except sandbox.SandboxError as error:
         print(f"demo: no sandbox can be had here, and nothing is run without: {error}", file=sys.stderr)
         return sandbox.IMPOSSIBLE
     except PermissionError as error:
         print(f"demo: what an earlier run left is another user's: {error}: remove it", file=sys.stderr)
         return 1
+
+
+@contextlib.contextmanager
+def only_demonstration(lock: Path) -> Iterator[None]:
+    """Hold the lock of this checkout, which the kernel frees when we end. Raises AlreadyRunningError."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunningError(
+                "another one is running in this checkout: wait for its end, or use another clone"
+            ) from None
+        yield
 
 
 def run_inside() -> int:
@@ -70,6 +98,7 @@ def run_inside() -> int:
     try:
         scenario.run(screen, lambda: _stay(screen) if keeps() else None)
     except KeyboardInterrupt:
+        screen.note("Stopped. Nothing is left running.")
         return STOPPED
     except TROUBLES as error:
         screen.expect(False, f"the demonstration came to its end: {type(error).__name__}: {error}")
@@ -90,7 +119,21 @@ def keeps() -> bool:
 
 
 def run_and_leave(command: list[str]) -> int:
-    """Run in a sandbox that stays, show its output until all steps are over, and return their verdict."""
+    """Run in a sandbox that stays, show its output until all steps are over, and return their verdict.
+
+    Stopped before that, by Ctrl-C or a signal, the sandbox is ended.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        return _run_and_leave(command)
+    except KeyboardInterrupt:
+        sandbox.stop(places.PIDFILE)
+        print("\nStopped. Nothing is left running.")
+        return STOPPED
+
+
+def _run_and_leave(command: list[str]) -> int:
     sandbox.hold(places.PIDFILE)
     entered = [sys.executable, "-m", "devcluster.sandbox", f"--enter={places.PIDFILE}", "--", *command]
     with places.OUTPUT.open("w") as output:
@@ -101,7 +144,7 @@ def run_and_leave(command: list[str]) -> int:
     if not places.KEPT.exists():
         sandbox.stop(places.PIDFILE)
         return child.wait()
-    print("It goes on running: `make demo-shell` enters, `python -m demo.shell --stop` ends it.")
+    print("It goes on running: `make demo-shell` enters, `make demo-stop` ends it.")
     return int(places.KEPT.read_text())
 
 

@@ -8,13 +8,13 @@ from demo.commands import Commands
 from demo.deployment import Deployment
 from demo.engines import NAMESPACE
 from demo.moves import KVPOOL
-from demo.occupancy import OWN_TIERS, Occupancy, occupancy, total
+from demo.occupancy import FOREIGN, OWN_TIERS, Occupancy, occupancy, total
 from demo.screen import Screen, size
 from devcluster.rest import JsonObject
 from kvpool.api.quantity import parse_quantity
 
 ENFORCE = '--patch={"spec":{"mode":"Enforce"}}'
-BIND_SECONDS = 60
+BIND_SECONDS = 120
 
 
 def enforce(commands: Commands, *objects: str) -> None:
@@ -58,12 +58,12 @@ def show(screen: Screen, title: str, rows: list[Occupancy]) -> None:
                 row.node,
                 row.tier,
                 str(row.mounts) if row.mounts else "",
-                size(row.held_bytes) if row.held_bytes else "",
+                size(row.held_bytes) if row.tier != FOREIGN else "",
                 size(row.mounted_bytes),
                 size(row.used_bytes),
             )
             for row in rows
-            if row.mounted_bytes or row.held_bytes
+            if row.tier != FOREIGN or row.mounted_bytes
         ],
     )
 

@@ -13,7 +13,7 @@ from demo.screen import Screen
 from devcluster import recipe
 from devcluster.cache import CHECKOUT
 
-COMMAND_SECONDS = 90
+COMMAND_SECONDS = 150
 
 
 class CommandFailedError(RuntimeError):

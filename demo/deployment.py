@@ -18,7 +18,7 @@ ROUTE = "engines"
 OWNER = "existing-deployment"
 MASTER_SERVICE = "mooncake-master"
 RPC_PORT, ADMIN_PORT, GATEWAY_PORT = 50051, 9003, 8000
-READY_SECONDS = 40.0
+READY_SECONDS = 120.0
 OWN_SEGMENTS = sum(engine.role != "standby" for engine in ENGINES)
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from demo.cluster import RACKS, Cluster
 from demo.engines import ENGINES, NAMESPACE
 from demo.moves import Injection, Move, slot_on, wait_for_move
-from demo.route_watch import Carried, RouteWatch
+from demo.route_watch import Carried, RouteWatch, rise
 from demo.screen import Screen
-from demo.takeover import wait_for_full_weights
+from demo.takeover import FULL_WEIGHT, wait_for_full_weights
 from devcluster.rest import JsonObject
 
 ZERO_SECONDS = 1.0
 BOUND_WITH_RELEASE_SECONDS = 3.0
 BOUND_BY_LEASE_SECONDS = 12.0
 ATTACH_SECONDS = 2.0
-MOVE_SECONDS = 60.0
+MOVE_SECONDS = 120.0
 MOMENT_SECONDS = 0.001
 """Moments in objects are cut off to the millisecond: what they name was over by the next one."""
 
@@ -51,6 +51,7 @@ def fail_accelerator(cluster: Cluster, watch: RouteWatch, screen: Screen) -> Fai
     screen.expect(RACKS[to] == RACKS[engine.node], f"the spare {to} is in the same rack, {RACKS[to]}")
     screen.expect(failure.proof == "ReleaseAck", f"the old seat is out by {failure.proof}")
     _expect_seated(cluster, screen, slot, move)
+    _expect_rise(screen, rise(_steps(failure, watch), slot))
     return failure
 
 
@@ -68,6 +69,7 @@ def take_host_away(cluster: Cluster, watch: RouteWatch, screen: Screen) -> Failu
     _expect_times(screen, move, bound, BOUND_BY_LEASE_SECONDS)
     screen.expect(failure.proof == "GuardExpiry", f"the old seat is out by {failure.proof}")
     _expect_seated(cluster, screen, slot, move)
+    _expect_rise(screen, rise(_steps(failure, watch), slot))
     return failure
 
 
@@ -102,6 +104,18 @@ def _expect_seated(cluster: Cluster, screen: Screen, slot: str, move: Move) -> N
     )
 
 
+def _expect_rise(screen: Screen, weights: list[int]) -> None:
+    """The gateway gave the slot some of its traffic before it gave it all."""
+    screen.expect(
+        any(0 < weight < FULL_WEIGHT for weight in weights),
+        f"its weight in the gateway rose in steps: {', '.join(str(weight) for weight in weights)}",
+    )
+
+
+def _steps(failure: Failure, watch: RouteWatch) -> list[Carried]:
+    return [one for one in watch.carried() if one.seen_at >= failure.injection.monotonic]
+
+
 def _show(screen: Screen, failure: Failure, watch: RouteWatch) -> None:
     move = failure.move
     screen.say(f"{move.remap['spec']['kind']} move {move.name}: {move.places('from')} to {move.places('to')}")
@@ -111,7 +125,7 @@ def _show(screen: Screen, failure: Failure, watch: RouteWatch) -> None:
         [*move.seconds],
         [[f"{seconds:.2f}" for seconds in move.seconds.values()]],
     )
-    steps = [one for one in watch.carried() if one.seen_at >= failure.injection.monotonic]
+    steps = _steps(failure, watch)
     screen.table(
         "Weights that the gateway was seen to work with",
         ["seconds", "revision", *sorted(_slots(steps))],

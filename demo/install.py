@@ -12,7 +12,7 @@ from devcluster.rest import JsonObject
 
 NAMESPACE = "kvpool-system"
 RELEASE = "kvpool"
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 DEVICES_IN_POD = f"simulated:/var/lib/kvpool/{FILE}"
 
 

@@ -14,7 +14,7 @@ from demo.screen import Screen
 from devcluster.audit import AuditRecord
 from kvpool.api.quantity import parse_quantity
 
-SEEN_SECONDS = 30.0
+SEEN_SECONDS = 120.0
 
 
 def install_to_look(commands: Commands) -> dt.datetime:

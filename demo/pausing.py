@@ -9,7 +9,7 @@ from demo.moves import KVPOOL
 from demo.screen import Screen
 from devcluster.rest import JsonObject
 
-SECONDS = 20.0
+SECONDS = 120.0
 PAUSED_LINE = "the cluster is PAUSED"
 HELD = (("KVPool", "chat", NAMESPACE), ("PDGroup", "chat", NAMESPACE), ("Supernode", "sn-a", None))
 """What stops acting on a pause: memory, slots, moves."""

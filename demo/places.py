@@ -7,6 +7,8 @@ from pathlib import Path
 from devcluster.cache import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "demo"
+LOCK = FOLDER.with_suffix(".lock")
+"""Held by the demonstration that runs in this checkout."""
 PIDFILE = FOLDER / "sandbox.pid"
 """Names the sandbox of a demonstration that was left running."""
 KEPT = FOLDER / "kept"

@@ -13,8 +13,8 @@ from demo.neighbours.mooncake import MooncakeAdmin
 from demo.screen import Screen
 from devcluster.rest import JsonObject
 
-SETTLE_SECONDS = 30.0
-BACK_SECONDS = 30.0
+SETTLE_SECONDS = 120.0
+BACK_SECONDS = 120.0
 
 
 def restart_agents(cluster: Cluster, deployment: Deployment, screen: Screen, lost_node: str) -> int:

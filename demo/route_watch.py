@@ -8,8 +8,9 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from demo.engines import NAMESPACE
 from devcluster.rest import Api, JsonObject
@@ -32,6 +33,12 @@ class Carried:
     weights: dict[str, int]
     """By slot."""
     seen_at: float
+
+
+def rise(steps: Sequence[Carried], slot: str) -> list[int]:
+    """The slot's weights from when it first got nothing, each change once; empty when it never did."""
+    weights = [weight for weight, _ in groupby(step.weights.get(slot, 0) for step in steps)]
+    return weights[weights.index(0) :] if 0 in weights else []
 
 
 class RouteWatch:

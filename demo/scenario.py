@@ -30,6 +30,7 @@ QUIET_SECONDS = 1.0
 """Of load between two events, so that each has requests of its own around it."""
 MOST_SECONDS = 120.0
 TIMELINE_LINES = 30
+AFTER_REPLAY = "After the replay, by the kernel's and by Mooncake's account"
 
 
 def run(screen: Screen, hold: Callable[[], None]) -> None:
@@ -75,6 +76,7 @@ def _look_first(
             counts = replaying.replay(deployment, screen, trace, "before")
             measured.replay_requests, measured.hit_rate_before = counts.requests, counts.hit_rate
             measured.hit_rate_ceiling = trace.ceiling
+            binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.master.admin))
     measured.foreign_writes = len(observing.foreign_writes(cluster, screen, since))
     return trace
 
@@ -85,7 +87,7 @@ def _replay_again(
     counts = replaying.replay(deployment, screen, trace, "after")
     before, after = measured.hit_rate_before or 0.0, counts.hit_rate
     measured.hit_rate_after = after
-    binding.show(screen, "After the replay", occupancy(cluster, deployment.master.admin))
+    binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.master.admin))
     screen.expect(
         after > before,
         f"hit rate {before:.4f} before, {after:.4f} after; with room for everything {trace.ceiling:.4f}",
@@ -152,6 +154,7 @@ def _sum_up(screen: Screen, cluster: Cluster, measured: Measured) -> None:
             worst.resident_bytes <= worst.limit_bytes,
             f"memory, {len(mine)} x {component}: {size(worst.resident_bytes)} of {size(worst.limit_bytes)}",
         )
+    measured.seconds = screen.elapsed_seconds
     told = summary.summarise(measured)
     summary.write(told, places.SUMMARY)
     summary.show(screen, measured)

@@ -36,12 +36,15 @@ class Measured:
     foreign_writes: int | None = None
     objects_lost: int | None = None
     memory: Sequence[Footprint] = ()
+    seconds: float = 0.0
+    """From the first step to the summary."""
 
 
 def summarise(measured: Measured) -> dict[str, Any]:
     """Return the summary; sizes in bytes, times in seconds since the injection."""
     tiers = [] if measured.pool is None else measured.pool["status"]["tiers"]
     return {
+        "seconds": round(measured.seconds, 1),
         "pool": {
             "tiers": [
                 {"name": tier["name"], **{name: parse_quantity(tier[name]) for name in FIGURES}}
@@ -121,6 +124,7 @@ def show(screen: Screen, measured: Measured) -> None:
         ("requests sent, failed", f"{measured.sent}, {measured.failed}"),
         ("objects lost by restarting every agent", str(measured.objects_lost)),
         ("writes on objects of others in mode Observe", str(measured.foreign_writes)),
+        ("the whole demonstration", f"{measured.seconds:.0f} s"),
     ]
     screen.table("What was measured", ("", ""), rows)
 

@@ -13,7 +13,7 @@ from demo.screen import Screen
 from devcluster.rest import JsonObject
 
 FULL_WEIGHT = 100
-SECONDS = 40.0
+SECONDS = 120.0
 DECODE = sum(engine.role == "decode" for engine in ENGINES)
 
 
@@ -47,7 +47,7 @@ def routing_status(cluster: Cluster, screen: Screen) -> JsonObject:
         return bool(routing["outputs"]) and routing["outputs"][0]["revision"] == routing["revision"]
 
     try:
-        api.wait_until(settled, 10.0, "the group's status to have the newest revision")
+        api.wait_until(settled, SECONDS, "the group's status to have the newest revision")
     except TimeoutError as error:
         screen.expect(False, f"the group says which revision its output carries ({error})")
     outputs = _routing(api.get(KVPOOL, "PDGroup", GROUP, NAMESPACE)).get("outputs", [])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 
 from devcluster import background, build, kind, recipe
@@ -24,7 +25,7 @@ CHOICES = ("kind", "go", "existing")
 
 
 def up() -> None:
-    """Start (or find) the cluster, install CRDs, and print the export line on standard output."""
+    """Start (or find) the cluster, install CRDs, and print the export lines on standard output."""
     asked = _choice()
     if answers(KUBECONFIG):
         running = CHOSEN.read_text()
@@ -32,7 +33,15 @@ def up() -> None:
             raise ClusterError(f"DEVCLUSTER is {asked} but a cluster of kind {running} runs: stop it first")
     else:
         _start(asked)
-    print(f"export KUBECONFIG={KUBECONFIG}")
+    print("\n".join(export_lines()))
+
+
+def export_lines() -> list[str]:
+    """What a shell needs for `kubectl get`: the cluster, and our kubectl where there is no other."""
+    lines = [f"export KUBECONFIG={KUBECONFIG}"]
+    if shutil.which("kubectl") is None:
+        lines.append(f"export PATH=$PATH:{recipe.binary('kubectl').parent}")
+    return lines
 
 
 def down() -> None:
@@ -92,7 +101,13 @@ def _start_as(chosen: str) -> None:
 
 def _use_current_context() -> None:
     """Copy the current context, after naming it; one that looks like production has to be named twice."""
-    context = kubectl(["config", "current-context"]).strip()
+    try:
+        context = kubectl(["config", "current-context"]).strip()
+    except ClusterError as error:
+        raise ClusterError(
+            f"DEVCLUSTER=existing takes kubectl's current context, and there is none ({error}): "
+            "choose one with `kubectl config use-context`, or point KUBECONFIG at your cluster"
+        ) from None
     if "prod" in context.lower() and os.environ.get("DEVCLUSTER_CONTEXT") != context:
         raise ClusterError(
             f"the current context is {context!r}, which looks like production; CRDs would be installed there."
@@ -127,6 +142,9 @@ def main() -> int:
     except (ClusterError, BuildError, ProcessError, recipe.NotBuiltError) as error:
         _say(str(error))
         return 1
+    except KeyboardInterrupt:
+        _say("stopped; `make devcluster-stop` ends what was started")
+        return build.STOPPED
     return 0
 
 

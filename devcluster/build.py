@@ -21,6 +21,7 @@ from devcluster.recipe import Part
 from devcluster.toolchain import BuildError, find_go, go_environment
 
 DOWNLOAD_SECONDS = 300
+STOPPED = 130
 
 
 def build(part: Part) -> None:
@@ -88,6 +89,9 @@ def main() -> int:
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nstopped; what is compiled already stays in the cache", file=sys.stderr)
+        return STOPPED
     return 0
 
 

@@ -23,7 +23,7 @@ def kubectl(arguments: Sequence[str | Path], kubeconfig: Path | None = None) -> 
     except recipe.NotBuiltError:
         program = shutil.which("kubectl") or ""
     if not program:
-        raise ClusterError("kubectl is neither built nor on PATH: `python -m devcluster.build control-plane`")
+        raise ClusterError("kubectl is neither built nor on PATH: `make build-devcluster` builds it")
     which = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
     try:
         result = subprocess.run(

@@ -301,5 +301,6 @@ class Api:
             except (ApiError, OSError, KeyError) as error:
                 last = error
             if time.monotonic() > end:
-                raise TimeoutError(f"waited {deadline_seconds:g} s for {what}; last answer: {last}")
+                answer = f"; the last answer was: {last}" if last is not None else ""
+                raise TimeoutError(f"waited {deadline_seconds:g} s for {what}{answer}")
             time.sleep(POLL_SECONDS)

@@ -15,6 +15,7 @@ IMPORT_ROOTS = (ROOT, ROOT / "operator", ROOT / "agents")
 PRODUCT = (ROOT / "operator", ROOT / "agents")
 GENERATED = ROOT / "operator" / "kvpool" / "wire" / "v1alpha1"
 MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 60
 # Written in parts, so that this file keeps its own rule.
 REGISTRIES = tuple(
     ".".join(parts)
@@ -149,6 +150,18 @@ def test_nothing_in_the_product_blocks_its_event_loop_by_sleeping() -> None:
 def test_every_python_file_is_short_enough_to_be_one_idea() -> None:
     lengths = {path.relative_to(ROOT).as_posix(): _lines(path) for path in python_files(ROOT)}
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_every_function_outside_tests_is_short_enough_to_be_read_at_once() -> None:
+    folders = [ROOT / name for name in ("operator", "agents", "devcluster", "demo", "tools", "benchmarks")]
+    long = {
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": lines
+        for path in python_files(*folders)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == {}
 
 
 def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:

@@ -15,6 +15,7 @@ from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from kvpool_agent import __version__, messages, timing
 from kvpool_agent.binder import Binder
 from kvpool_agent.devices.base import Device, DeviceProvider
+from kvpool_agent.devices.pod_resources import PodResources
 from kvpool_agent.epochs import EpochGate
 from kvpool_agent.heartbeats import Heartbeats
 from kvpool_agent.journal import Journal
@@ -57,6 +58,8 @@ class Parts:
     peers: PeerWatch
     local: LocalApi
     devices: DeviceProvider
+    pod_resources: PodResources | None
+    """None when kubelet is not asked who holds devices."""
     hearts: Heartbeats
 
 
@@ -165,6 +168,9 @@ class Agent:
             units=self._units,
             seats=tuple(record for _, record in sorted(self._parts.local.book.records.items())),
             devices=self._devices,
+            holders_at_seconds=self._parts.pod_resources.said_at_seconds
+            if self._parts.pod_resources
+            else None,
             sources=self._sources,
             engines=self._engines(),
             observed_at_seconds=self._observed_at_seconds,
@@ -204,6 +210,9 @@ class Agent:
             group.create_task(self._loop("bind", timing.BIND_SECONDS, self._bind, self._work))
             group.create_task(self._loop("sources", timing.SOURCES_SECONDS, self._look_at_sources))
             group.create_task(self._loop("devices", timing.DEVICES_SECONDS, self._look_at_devices))
+            if self._parts.pod_resources is not None:
+                look = self._parts.pod_resources.look
+                group.create_task(self._loop("podResources", timing.POD_RESOURCES_SECONDS, look))
             group.create_task(self._loop("peers", timing.PROBE_EVERY_SECONDS, self._look_at_peers))
             group.create_task(self._loop("stand", timing.STAND_SECONDS, self._take_stand))
             group.create_task(self._loop("engines", timing.ENGINE_WATCH_SECONDS, self._watch_engines))
@@ -264,7 +273,7 @@ class Agent:
         book = self._parts.local.book
         book.unasked = frozenset(device.id for device in devices if not device.observed)
         if devices or not self._parts.devices.trouble:
-            book.holders = {d.id: d.holder_pod_uid for d in devices if d.holder_pod_uid}
+            book.holders = {device.id: device.holder for device in devices if device.holder}
         self._parts.local.settle()
 
     async def _look_at_peers(self) -> None:

@@ -23,6 +23,7 @@ from kvpool_agent.backends.file import FileBackend
 from kvpool_agent.backends.tmpfs import TmpfsBackend, find_ability
 from kvpool_agent.binder import Binder
 from kvpool_agent.devices.base import Device, DeviceProvider
+from kvpool_agent.devices.pod_resources import HeldDevices, PodResources
 from kvpool_agent.devices.simulated import SimulatedDevices
 from kvpool_agent.enrolment import Enrolment, EnrolmentOptions
 from kvpool_agent.epochs import EpochGate
@@ -95,6 +96,7 @@ async def live(
     gate.load()
     door = FrontDoor(settings.local_socket, timing.MOST_ENGINES)
     local = LocalApi(SeatBook(holders=None if settings.devices else {}), door, places.root / "seats.json")
+    devices, pod_resources = _provider(settings)
     parts = Parts(
         identity=NodeIdentity(
             settings.node_name,
@@ -109,7 +111,8 @@ async def live(
         gate=gate,
         peers=PeerWatch(settings.node_name, settings.kubelet_port),
         local=local,
-        devices=_provider(settings),
+        devices=devices,
+        pod_resources=pod_resources,
         hearts=hearts,
     )
     agent = Agent(parts, adopted)
@@ -126,6 +129,8 @@ async def live(
         await local.stop()
         await peer_side.stop()
         await own_side.stop()
+        if pod_resources is not None:
+            await pod_resources.close()
 
 
 async def _until_signal(agent: Agent, stream: OperatorStream) -> None:
@@ -176,8 +181,16 @@ def _make_stream(
     return OperatorStream(settings.operator, settings.server_name, enrolment, agent, beat)
 
 
-def _provider(settings: Settings) -> DeviceProvider:
-    return NoDevices() if settings.devices is None else SimulatedDevices(settings.devices)
+def _provider(settings: Settings) -> tuple[DeviceProvider, PodResources | None]:
+    """The devices, and who is to be asked which pods hold them."""
+    if settings.devices is None:
+        return NoDevices(), None
+    devices = SimulatedDevices(settings.devices)
+    if settings.pod_resources is None:
+        return devices, None
+    resources = frozenset(settings.device_resources)
+    pod_resources = PodResources(settings.pod_resources, resources, settings.pod_name)
+    return HeldDevices(devices, pod_resources), pod_resources
 
 
 def main() -> None:

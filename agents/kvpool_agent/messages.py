@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pydantic import ValidationError
+
 from kvpool.rules.lease import PeerState
 from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from kvpool_agent.devices.base import Device, Fault
@@ -44,7 +46,12 @@ def plan_units(plan: wire.NodePlan) -> tuple[UnitPlan, ...]:
             )
         if "\x00" in unit.name + unit.path:
             raise MalformedPlanError(f"units[{number}]: name and path must not contain NUL")
-    return tuple(_unit_plan(unit) for unit in plan.units)
+    try:
+        return tuple(_unit_plan(unit) for unit in plan.units)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise MalformedPlanError(f"a unit's {field} is {first['input']!r}: {first['msg']}") from error
 
 
 def plan_seats(plan: wire.NodePlan) -> tuple[PlannedSeat, ...]:
@@ -72,6 +79,9 @@ def report(state: NodeState, now_boottime_seconds: float, now_wall_seconds: floa
         engines=[_engine_report(engine) for engine in state.engines],
         refused_epochs=state.refused_epochs,
         loop_age_seconds=state.loop_ages,
+        holders_age_ms=None
+        if state.holders_at_seconds is None
+        else _age_ms(now_wall_seconds, state.holders_at_seconds),
     )
 
 
@@ -114,6 +124,11 @@ def _age_ms(now_seconds: float, then_seconds: float) -> int:
     return max(0, int((now_seconds - then_seconds) * MILLISECONDS))
 
 
+def _text(message: str) -> str:
+    """Cut what names files, which may be any bytes, to what the wire takes."""
+    return message[:LONGEST_MESSAGE].encode(errors="replace").decode()
+
+
 def _unit_plan(unit: wire.Unit) -> UnitPlan:
     target = unit.mooncake
     return UnitPlan(
@@ -153,10 +168,10 @@ def _unit_report(unit: UnitView) -> wire.UnitReport:
         placement_verified=unit.placement_verified,
         segment=unit.segment,
         findings=[
-            wire.Finding(reason=finding.reason, message=finding.message[:LONGEST_MESSAGE])
+            wire.Finding(reason=finding.reason, message=_text(finding.message))
             for finding in unit.findings
         ],
-        message=unit.message[:LONGEST_MESSAGE],
+        message=_text(unit.message),
     )
 
 
@@ -179,6 +194,8 @@ def _device_report(device: Device, now_wall_seconds: float) -> wire.DeviceReport
         holder_pod_uid=device.holder_pod_uid,
         evidence=[evidence(device, fault, now_wall_seconds) for fault in device.faults],
         observed=device.observed,
+        holder_pods=device.holder_pods,
+        holder_unknown=not device.holder_known,
     )
 
 

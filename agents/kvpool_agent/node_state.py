@@ -32,6 +32,8 @@ class NodeState:
     units: tuple[UnitView, ...] = ()
     seats: tuple[SeatRecord, ...] = ()
     devices: tuple[Device, ...] = ()
+    holders_at_seconds: float | None = None
+    """When kubelet last said who holds devices (wall clock); None when it never did."""
     sources: tuple[Source, ...] = ()
     engines: tuple[EngineView, ...] = ()
     observed_at_seconds: float = 0.0

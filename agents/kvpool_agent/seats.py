@@ -15,10 +15,10 @@ from pydantic.dataclasses import dataclass
 
 from kvpool.api.supernode import FenceLevel
 from kvpool.rules.lease import Stand
+from kvpool_agent.devices.base import NOBODY_KNOWS
 from kvpool_agent.processes import ProcessId
 from kvpool_agent.timing import MOST_RELEASED_SEATS
 
-NOBODY_KNOWS = "unknown"
 SeatKey = tuple[str, int]
 """Slot (namespace/name) and epoch."""
 
@@ -117,7 +117,7 @@ class SeatBook:
     records: dict[SeatKey, SeatRecord] = field(default_factory=dict)
     engines: dict[int, Engine] = field(default_factory=dict)
     holders: Mapping[str, str] | None = field(default_factory=dict)
-    """Device to the UID of the pod that holds it, as the device provider says; None before it first did."""
+    """Device to the UID, or namespace/name, of the pod that holds it; None before anybody first said so."""
     unasked: frozenset[str] = frozenset()
     """Devices that nobody can be asked about now."""
     stand: Stand = Stand.SERVING_ON
@@ -242,8 +242,8 @@ class SeatBook:
         """
         if record.state is not SeatState.RELEASED or record.pod_uid or self.holders is None:
             return record
-        known = {engine.pod_uid for engine in self.engines.values()}
-        known |= {other.pod_uid for other in self.records.values() if other.told}
+        known = {name for e in self.engines.values() for name in (e.pod_uid, e.pod_name)}
+        known |= {name for r in self.records.values() if r.told for name in (r.pod_uid, r.pod_name)}
         holders = {
             NOBODY_KNOWS if device in self.unasked else self.holders.get(device, "")
             for device in record.devices
@@ -298,7 +298,8 @@ class SeatBook:
         return min(fitting, key=lambda e: (len(self._devices_of(e)), e.pod_uid), default=None)
 
     def _devices_of(self, engine: Engine) -> set[str]:
-        held = {device for device, pod_uid in (self.holders or {}).items() if pod_uid == engine.pod_uid}
+        names = {engine.pod_uid, engine.pod_name} - {""}
+        held = {device for device, pod in (self.holders or {}).items() if pod in names}
         return held | set(engine.devices)
 
     def _engine_of(self, record: SeatRecord) -> Engine | None:

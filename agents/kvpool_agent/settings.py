@@ -27,6 +27,9 @@ class Settings:
     metrics_port: int
     kubelet_port: int
     devices: Path | None
+    pod_name: str
+    pod_resources: Path | None
+    device_resources: tuple[str, ...]
     file_path: tuple[Path, ...]
     sysroot: Path
     tmpfs: Literal["auto", "privileged", "shm"]
@@ -56,7 +59,7 @@ def parse_arguments(arguments: list[str] | None = None) -> Settings:
     _add(parser, "--peer-port", type=int, default=9631, help="port where peers ask about this node's lease")
     _add(parser, "--metrics-port", type=int, default=9632, help="port of /metrics and /healthz")
     _add(parser, "--kubelet-port", type=int, default=10250, help="port of the last probe of a peer's host")
-    _add(parser, "--devices", type=_devices, default=None, help="accelerators: simulated:/path/of/file.json")
+    _add_devices(parser)
     _add(parser, "--file-path", type=_folders, default=(), help="folders for SSD units, separated by commas")
     _add(parser, "--sysroot", type=Path, default=Path("/sys"), help="where the kernel's /sys is mounted")
     _add(
@@ -80,7 +83,40 @@ def parse_arguments(arguments: list[str] | None = None) -> Settings:
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
             parser.error(f"{flag} {address!r}: not HOST:PORT")
+    _check_devices(parser, options)
     return options
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
+    _add(parser, "--devices", type=_devices, default=None, help="accelerators: simulated:/path/of/file.json")
+    _add(parser, "--pod-name", default="", help="namespace/name of this agent's pod")
+    _add(
+        parser,
+        "--pod-resources",
+        type=_socket,
+        default=None,
+        help="kubelet's socket that tells which pods hold devices",
+    )
+    _add(
+        parser,
+        "--device-resources",
+        type=_names,
+        default=(),
+        help="extended resources whose device ids are those of --devices, separated by commas",
+    )
+
+
+def _check_devices(parser: argparse.ArgumentParser, options: Settings) -> None:
+    """End with a message when kubelet is to be asked about devices and something for it is missing."""
+    if options.pod_resources is not None:
+        needed = {
+            "--devices": options.devices,
+            "--device-resources": options.device_resources,
+            "--pod-name": options.pod_name,
+        }
+        missing = [flag for flag, value in needed.items() if not value]
+        if missing:
+            parser.error(f"--pod-resources {options.pod_resources} without {', '.join(missing)}")
 
 
 def _add(parser: argparse.ArgumentParser, flag: str, **how: object) -> None:
@@ -99,6 +135,15 @@ def _devices(text: str) -> Path:
             f"{text!r} is not simulated:/path/of/file.json, the only provider yet"
         )
     return Path(path)
+
+
+def _socket(text: str) -> Path | None:
+    """Read a path; an empty one (of an environment variable) is none."""
+    return Path(text) if text else None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(",") if part)
 
 
 def _folders(text: str) -> tuple[Path, ...]:

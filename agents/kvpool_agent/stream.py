@@ -218,17 +218,27 @@ class OperatorStream:
         return False
 
     async def _follow(self, session: Session) -> None:
-        """Use a stream until it is over."""
+        """Use a stream until it is over.
+
+        No TaskGroup: before Python 3.13, one that ends just when it is cancelled forgets the latter.
+        """
         log.info("connected to the leader", address=session.address)
         self._changed.set()
+        uses = (self._read, self._renew, self._report, self._push_evidence)
+        tasks = [asyncio.create_task(use(session)) for use in uses]
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._read(session))
-                group.create_task(self._renew(session))
-                group.create_task(self._report(session))
-                group.create_task(self._push_evidence(session))
-        except* StreamOver as over:
-            log.info("stream is over", address=session.address, why=str(over.exceptions[0]))
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            try:
+                await task
+            except StreamOver as over:
+                log.info("stream is over", address=session.address, why=str(over))
+            except asyncio.CancelledError:  # the call's own: a write that took too long ends its reads too
+                log.info("stream is over", address=session.address, why="the call was cancelled")
 
     async def _read(self, session: Session) -> None:
         while True:

@@ -30,7 +30,7 @@ class Responder:
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
         self._routes = routes
-        self._open = 0
+        self._open: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -40,15 +40,17 @@ class Responder:
         return bound
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening, and cut off who is still there."""
         if self._server is not None:
             self._server.close()
+            for writer in self._open:
+                writer.transport.abort()
             await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        self._open.add(writer)
         try:
-            if self._open <= MOST_CONNECTIONS:
+            if len(self._open) <= MOST_CONNECTIONS:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
                     writer.write(_render(self._answer(head)))
@@ -56,10 +58,12 @@ class Responder:
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
             pass  # whoever asked like this gets no answer
         finally:
-            self._open -= 1
             writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    await writer.wait_closed()
+            writer.transport.abort()  # who does not read its answer keeps no place
+            self._open.discard(writer)
 
     def _answer(self, head: bytes) -> Answer:
         words = head.split(b"\r\n", 1)[0].split()

@@ -59,7 +59,7 @@ class Operator:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._metrics = OperatorMetrics(self._registry)
-        self._metrics.build_info.labels(version("kvpool")).set(1)
+        self._metrics.process.build_info.labels(version("kvpool")).set(1)
         self._leading: Leading | None = None
         self._serving = False
         self._stop = asyncio.Event()
@@ -143,7 +143,7 @@ class Operator:
             ),
             KubernetesAccess(rest, settings.namespace, facts.pod),
             FleetCallbacks(on_change=self._agent_changed, on_higher_epoch=self._higher_epoch),
-            self._metrics.fleet(),
+            self._metrics.agents,
         )
 
     def _surroundings(
@@ -188,14 +188,14 @@ class Operator:
             self._leading.wake(Loop.FAILOVER)
 
     def _count_request(self, record: RequestRecord) -> None:
-        self._metrics.api_requests.labels(record.verb, record.resource, record.code).inc()
+        self._metrics.api.requests.labels(record.verb, record.resource, record.code).inc()
 
     def _wrong(self) -> list[str]:
         """What the liveness probe complains about."""
         if self._leading is None:
             return []
         for resource, age in self._leading.watching.ages_seconds().items():
-            self._metrics.watch_age.labels(resource).set(age)
+            self._metrics.api.watch_age.labels(resource).set(age)
         return self._leading.wrong()
 
 

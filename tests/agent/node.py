@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import shutil
+import socket
 import sys
 import tempfile
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from devcluster.ports import free_ports
@@ -98,6 +103,13 @@ class TestNode:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
+    @contextlib.contextmanager
+    def half_open(self, port: int) -> Iterator[None]:
+        """A client of one of the agent's ports that began a request and says no more."""
+        with socket.create_connection((self.address, port), 5) as client:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n")
+            yield
+
     def wait_until_connected(self) -> None:
         count = len(self.operator.heard.renews)
         wait_until(lambda: len(self.operator.heard.renews) > count, 15, f"a Renew\n{self.agent.tail()}")
@@ -113,8 +125,9 @@ class TestNode:
         for keeper in self.keepers.values():
             keeper.kill()
         for mount in reversed(actions.mounts()):
-            if Path(mount.path).is_relative_to(self.folder):
-                actions.unmount(Path(mount.path))
+            if Path(mount.path).is_relative_to(self.folder.resolve()):
+                # The kernel lets go of the files of a killed keeper a moment after it was reaped.
+                wait_until(partial(_unmounted, Path(mount.path)), 10, f"{mount.path} unmounted")
         shutil.rmtree(self.shared_memory)
         shutil.rmtree(self.short)
 
@@ -147,3 +160,13 @@ class TestNode:
             *("--devices", f"simulated:{self.devices_file}", "--file-path", str(self.ssd)),
             *self.flags,
         ]
+
+
+def _unmounted(path: Path) -> bool:
+    try:
+        actions.unmount(path)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True

@@ -16,6 +16,7 @@ from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from kvpool_agent.enrolment import Enrolment, EnrolmentOptions, channel_options
 from kvpool_agent.stream import OperatorStream
 from tests.agent.node import TestNode
+from tests.agent.quiet_node import QuietNode
 from tests.agent.scripted_operator import SERVER_NAME, Authority, ScriptedOperator, write
 from tests.harness.waiting import wait_until
 
@@ -180,34 +181,6 @@ def test_the_agent_stays_healthy_while_no_operator_answers(
     node.start_agent()
     wait_for_log(node, "not the leader")
     assert node.get("/healthz") == (200, "ok\n")
-
-
-class QuietNode:
-    """As much of an agent as a stream needs."""
-
-    renew_seconds = 0.1
-    missed_grants = 0
-
-    def hello(self) -> wire.Hello:
-        return wire.Hello(node_name="node-1")
-
-    def report(self) -> wire.Report:
-        return wire.Report()
-
-    def renew(self) -> wire.Renew:
-        return wire.Renew(seq=1)
-
-    def welcomed(self, welcome: wire.Welcome) -> bool:
-        return welcome.operator_epoch > 0
-
-    def granted(self, grant: wire.Grant) -> None:
-        """Nothing to extend."""
-
-    def planned(self, plan: wire.NodePlan) -> None:
-        """Nothing to do."""
-
-    def ended(self) -> None:
-        """Nothing to note."""
 
 
 async def test_two_addresses_of_one_operator_do_not_make_the_streams_end_each_other(

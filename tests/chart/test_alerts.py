@@ -54,7 +54,7 @@ def test_every_series_and_label_that_an_alert_selects_exists_in_the_operator() -
     registry = CollectorRegistry()
     metrics = OperatorMetrics(registry)
     labels = {}
-    for metric in vars(metrics).values():
+    for metric in (series for concern in vars(metrics).values() for series in vars(concern).values()):
         (described,) = metric.describe()
         name = described.name + ("_total" if described.type == "counter" else "")
         labels[name] = set(metric._labelnames)

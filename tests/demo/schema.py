@@ -22,6 +22,7 @@ def _list(item: Schema) -> Schema:
 
 
 SUMMARY = _object(
+    seconds={"type": "number", "exclusiveMinimum": 0},
     pool=_object(
         tiers=_list(
             _object(name=TEXT, declared=BYTES, admitted=BYTES, bound=BYTES, used=BYTES, foreign=BYTES)

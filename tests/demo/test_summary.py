@@ -62,6 +62,7 @@ def measured() -> Measured:
         foreign_writes=0,
         objects_lost=0,
         memory=[Footprint("operator", "operator-1", 100, 200)],
+        seconds=55.04,
     )
 
 
@@ -69,6 +70,7 @@ def test_the_summary_has_every_figure(measured: Measured, tmp_path: Path) -> Non
     summary.write(summary.summarise(measured), tmp_path / "summary.json")
     told = json.loads((tmp_path / "summary.json").read_text())
     jsonschema.validate(told, SUMMARY)
+    assert told["seconds"] == 55.0
     assert told["pool"]["tiers"][0]["bound"] == 192 << 20
     assert told["remaps"][0]["seconds"] == {
         "detect": 0.1,
@@ -89,7 +91,7 @@ def test_a_stage_that_the_move_does_not_record_is_null_but_for_the_cordon_that_w
     assert seconds == {"detect": None, "cordon": 0.25, "fence": None, "bind": 0.4, "serving": None}
 
 
-@pytest.mark.parametrize("missing", ["pool", "replay", "remaps", "requests", "router", "audit"])
+@pytest.mark.parametrize("missing", ["seconds", "pool", "replay", "remaps", "requests", "router", "audit"])
 def test_a_summary_without_a_part_does_not_pass(measured: Measured, missing: str) -> None:
     told: dict[str, Any] = summary.summarise(measured)
     del told[missing]

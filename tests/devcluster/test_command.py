@@ -68,6 +68,28 @@ def test_a_context_that_looks_like_production_is_used_only_when_named_twice(
     assert command.KUBECONFIG.stat().st_mode & 0o077 == 0
 
 
+def test_an_existing_cluster_without_a_current_context_says_what_to_choose(
+    folder: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_context(_: object) -> str:
+        raise ClusterError("kubectl config: error: current-context is not set")
+
+    monkeypatch.setattr(command, "kubectl", no_context)
+    with pytest.raises(ClusterError, match=r"current-context is not set.*kubectl config use-context"):
+        command._use_current_context()
+    assert not command.KUBECONFIG.exists()
+
+
+def test_a_machine_without_kubectl_is_told_where_the_compiled_one_is(
+    folder: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe, "binary", lambda name: Path("/cache/bin") / name)
+    exports = f"export KUBECONFIG={command.KUBECONFIG}"
+    assert command.export_lines() == [exports, "export PATH=$PATH:/cache/bin"]
+    program(programs, "kubectl", "exit 0")
+    assert command.export_lines() == [exports]
+
+
 def test_kind_is_not_usable_without_an_engine_that_answers(programs: Path) -> None:
     with pytest.raises(ClusterError, match="`kind` is not on PATH"):
         kind.usable()
@@ -116,7 +138,7 @@ def test_a_cluster_serves_the_kinds_has_no_node_and_ends(
     monkeypatch.setenv("DEVCLUSTER", "go")
     try:
         command.up()
-        assert capsys.readouterr().out == f"export KUBECONFIG={command.KUBECONFIG}\n"
+        assert capsys.readouterr().out.splitlines()[0] == f"export KUBECONFIG={command.KUBECONFIG}"
         kinds = {"pdgroups.kvpool.dev", "httproutes.gateway.networking.k8s.io"}
         listed = ["api-resources", "--output=name"]
         wait_until(lambda: kinds <= set(kubectl(listed, command.KUBECONFIG).split()), 20, f"{kinds} served")

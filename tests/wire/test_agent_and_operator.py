@@ -82,6 +82,8 @@ devices = st.builds(
     holder_pod_uid=words,
     faults=lists(faults, lambda fault: (fault.source, fault.code)),
     observed=st.booleans(),
+    holder_pods=lists(slots, str),
+    holder_known=st.booleans(),
 )
 units = st.builds(
     UnitView,
@@ -140,6 +142,7 @@ node_states = st.builds(
     observed_at_seconds=ages.map(lambda age: BOOTTIME - age),
     refused_epochs=counts,
     loop_ages=st.dictionaries(names, st.floats(0, 1e6), max_size=3),
+    holders_at_seconds=st.none() | ages.map(lambda age: WALL - age),
 )
 sightings = st.dictionaries(
     names,
@@ -181,6 +184,7 @@ def as_read(state: NodeState) -> ReportData:
         ),
         refused_epochs=state.refused_epochs,
         loop_age_seconds=state.loop_ages,
+        holders_at=None if state.holders_at_seconds is None else ARRIVED - (WALL - state.holders_at_seconds),
     )
 
 
@@ -214,7 +218,14 @@ def seat_as_read(seat: SeatRecord) -> read.SeatView:
 
 def device_as_read(device: Device) -> read.DeviceView:
     evidence = tuple(fault_as_read(fault) for fault in device.faults)
-    return read.DeviceView(device.id, device.uuid, device.holder_pod_uid, evidence, device.observed)
+    return read.DeviceView(
+        device.id,
+        device.uuid,
+        device.holder,
+        evidence,
+        device.observed,
+        tuple(ObjectKey(*name.split("/")) for name in device.holder_pods),
+    )
 
 
 def fault_as_read(fault: Fault) -> read.EvidenceView:

@@ -53,6 +53,16 @@ def test_words_for_people_are_shortened_while_names_are_refused() -> None:
             "seats[0].fence_level",
         ),
         (pb.Report(devices=[pb.DeviceReport(id="d"), pb.DeviceReport(id="d")]), "devices"),
+        (pb.Report(devices=[pb.DeviceReport(id="d", holder_pods=["pod"])]), "devices[0].holder_pods"),
+        (pb.Report(devices=[pb.DeviceReport(id="d", holder_pods=["n/p"] * 2)]), "devices[0].holder_pods"),
+        (
+            pb.Report(devices=[pb.DeviceReport(id="d", holder_pods=[f"n/p{i}" for i in range(9)])]),
+            "devices[0].holder_pods",
+        ),
+        (
+            pb.Report(devices=[pb.DeviceReport(id="d", holder_pods=["n/" + 506 * "p"])]),
+            "devices[0].holder_pods",
+        ),
         (pb.Report(sources=[pb.SourceReport(key="k", tier="HBM", backend="tmpfs")]), "sources[0].tier"),
         (pb.Report(engines=[pb.EngineReport()]), "engines[0].pod_uid"),
         (pb.Report(engines=[pb.EngineReport(pod_uid="a\nb")]), "engines[0].pod_uid"),

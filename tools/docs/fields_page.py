@@ -7,7 +7,8 @@ from typing import Any
 
 from kvpool.api import KINDS
 from kvpool.api.duration import DURATION_PATTERN
-from kvpool.api.quantity import QUANTITY_PATTERN
+from kvpool.api.moment import MOMENT_PATTERN
+from kvpool.api.quantity import QUANTITY_PATTERN, WHOLE_PATTERN
 from kvpool.api.schema import (
     CATEGORY,
     GROUP,
@@ -38,7 +39,12 @@ written like `500ms`, `10s` or `1h30m`.
 """
 _SELECTOR = {"matchLabels", "matchExpressions"}
 _REFUSED = "false"
-_OF_PATTERN = {QUANTITY_PATTERN: "size", DURATION_PATTERN: "duration"}
+_OF_PATTERN = {
+    QUANTITY_PATTERN: "size",
+    WHOLE_PATTERN: "size",
+    DURATION_PATTERN: "duration",
+    MOMENT_PATTERN: "time",
+}
 
 
 def fields_page() -> str:

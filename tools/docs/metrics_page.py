@@ -72,7 +72,8 @@ def operator_series() -> list[Series]:
     """What the operator exports of its own."""
     registry = CollectorRegistry()
     metrics = OperatorMetrics(registry)
-    labels = dict(_labels_of(vars(metrics).values()))
+    wrappers = (wrapper for concern in vars(metrics).values() for wrapper in vars(concern).values())
+    labels = dict(_labels_of(wrappers))
     return [_series(family, labels[family.name]) for family in registry.collect()]
 
 

@@ -7,6 +7,9 @@ from typing import Protocol
 
 from kvpool.api.supernode import EvidenceClass
 
+NOBODY_KNOWS = "unknown"
+"""Stands for the holder of a device that nobody can be asked about."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -29,6 +32,17 @@ class Device:
     faults: tuple[Fault, ...] = ()
     observed: bool = True
     """False when the provider could not be asked: nothing is known of the device now."""
+    holder_pods: tuple[str, ...] = ()
+    """namespace/name of the pods that hold it, as kubelet last said; they go before the UID."""
+    holder_known: bool = True
+    """False when kubelet cannot be asked who holds it, and nobody is known to."""
+
+    @property
+    def holder(self) -> str:
+        """Who holds it: a pod's UID or namespace/name, NOBODY_KNOWS, or empty for nobody."""
+        if not self.holder_known or len(self.holder_pods) > 1:
+            return NOBODY_KNOWS
+        return self.holder_pods[0] if self.holder_pods else self.holder_pod_uid
 
 
 class DeviceProvider(Protocol):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kvpool.api.moment import Moment
 from kvpool.api.schema import ListMap, Model
 
 MESSAGE_MAX = 1024
@@ -54,7 +55,7 @@ class Condition(Model):
     """The figures behind the reason, for people."""
     observed_generation: int | None = None
     """The generation of the spec that was judged."""
-    last_transition_time: Annotated[str, Field(max_length=40)] = ""
+    last_transition_time: Moment | None = None
     """When the status last changed."""
 
 
@@ -97,7 +98,7 @@ def merge_conditions(
                 reason=verdict.reason,
                 message=verdict.message[:MESSAGE_MAX],
                 observed_generation=generation,
-                last_transition_time=previous.last_transition_time if same and previous else now_text,
+                last_transition_time=(same and previous and previous.last_transition_time) or now_text,
             )
         )
     return tuple(merged)

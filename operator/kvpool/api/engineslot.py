@@ -7,7 +7,9 @@ from pydantic import Field
 
 from kvpool.api.common import Name, ObjectMeta, Role
 from kvpool.api.conditions import Conditions
+from kvpool.api.epoch import OperatorEpoch, SlotEpoch
 from kvpool.api.kvnode import Counter
+from kvpool.api.moment import Moment
 from kvpool.api.schema import Column, ListMap, ListSet, Model, cel, resource
 from kvpool.api.supernode import DeviceId, FenceLevel
 
@@ -39,13 +41,13 @@ class FenceProof(StrEnum):
 class FencedBy(Model):
     """How the epoch before this one was ended."""
 
-    epoch: Counter
+    epoch: SlotEpoch
     """The epoch that was ended."""
     level: FenceLevel
     """How surely the old holder is out."""
     proof: FenceProof
     """How that is known."""
-    at: Annotated[str, Field(max_length=40)]
+    at: Moment
     """Since when."""
 
 
@@ -80,7 +82,7 @@ class FencedBy(Model):
 class EngineSlotSpec(Model):
     """Who holds the slot. A change of seats raises the epoch."""
 
-    operator_epoch: Counter = 0
+    operator_epoch: OperatorEpoch = 0
     """Epoch of the leader that wrote this; it never falls."""
     pd_group: Name
     """Name of the PDGroup."""
@@ -90,7 +92,7 @@ class EngineSlotSpec(Model):
     """The instance's number within its role, from 0."""
     seats: Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)] = ()
     """Empty while nothing is bound."""
-    epoch: Counter = 0
+    epoch: SlotEpoch = 0
     """Raised whenever the seats change; an older epoch may not serve."""
     fenced_by: FencedBy | None = None
     """How the epoch before this one was ended."""
@@ -105,7 +107,7 @@ class Attached(Model):
     """Name of the engine's pod."""
     endpoint: Annotated[str, Field(max_length=253)] = ""
     """address:port."""
-    epoch: Counter
+    epoch: SlotEpoch
     """The epoch under which the engine attached."""
 
 

@@ -7,13 +7,22 @@ from pydantic import Field
 
 from kvpool.api.common import ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
+from kvpool.api.epoch import OperatorEpoch, SlotEpoch
 from kvpool.api.kvpool import OnRestart, ReclaimPolicy
-from kvpool.api.quantity import Quantity
+from kvpool.api.moment import Moment
+from kvpool.api.quantity import WholeBytes
 from kvpool.api.schema import Column, ListAtomic, ListMap, Model, cel, resource
 from kvpool.api.supernode import DeviceId, EvidenceClass
 from kvpool.api.tierbudget import Backend, BudgetTierName
 
-NamespacedName = Annotated[str, Field(min_length=1, max_length=507)]
+NamespacedName = Annotated[
+    str,
+    Field(
+        min_length=3,
+        max_length=507,
+        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+    ),
+]
 Counter = Annotated[int, Field(ge=0)]
 
 
@@ -95,7 +104,7 @@ class Claim(Model):
     """`namespace/name` of the EngineSlot that owns the device."""
     remap: Annotated[str, Field(max_length=253)] = ""
     """Name of the Remap that claimed it."""
-    epoch: Counter
+    epoch: SlotEpoch
     """The slot's epoch under which the claim was made."""
 
 
@@ -110,7 +119,7 @@ class Quarantined(Model):
     """Why."""
     incident: Annotated[str, Field(max_length=64)] = ""
     """Identifier of the incident: that of the move which left the device."""
-    since: Annotated[str, Field(max_length=40)]
+    since: Moment
     """Since when."""
 
 
@@ -128,7 +137,7 @@ class Quarantined(Model):
 class KVNodeSpec(Model):
     """Decided by the operator, and not rebuildable from the node."""
 
-    operator_epoch: Counter = 0
+    operator_epoch: OperatorEpoch = 0
     """Epoch of the leader that wrote this; it never falls."""
     revision: Counter = 0
     """Of the plan made from this spec; grows with every change of units."""
@@ -151,9 +160,9 @@ class SourceStatus(Model):
     """How its bytes are held."""
     numa_node: Annotated[int, Field(ge=-1, le=1023)] = -1
     """-1 when the source has no NUMA node."""
-    capacity: Quantity
+    capacity: WholeBytes
     """All of its bytes."""
-    free: Quantity
+    free: WholeBytes
     """Bytes that are not in use."""
 
 
@@ -236,9 +245,9 @@ class DeviceEvidence(Model):
     """How grave it is."""
     count: Counter = 1
     """How often it was seen."""
-    first_seen: Annotated[str, Field(max_length=40)]
+    first_seen: Moment
     """When it was first seen."""
-    last_seen: Annotated[str, Field(max_length=40)]
+    last_seen: Moment
     """When it was last seen."""
 
 
@@ -251,8 +260,8 @@ class DeviceStatus(Model):
     """The device's UUID."""
     verdict: DeviceVerdict
     """Healthy, Degraded, Faulty or Unknown."""
-    holder: Annotated[str, Field(max_length=64)] = ""
-    """UID of the pod whose engine holds the device."""
+    holder: Annotated[str, Field(max_length=507)] = ""
+    """UID of the pod that holds the device; `namespace/name` where only its name is known; `unknown`."""
     evidence: Annotated[tuple[DeviceEvidence, ...], ListMap("source", "code"), Field(max_length=16)] = ()
     """What was found."""
 
@@ -268,7 +277,7 @@ class KVNodeStatus(Model):
     """Version of the agent."""
     applied_revision: Counter = 0
     """The newest plan that the agent has carried out."""
-    last_report: Annotated[str, Field(max_length=40)] | None = None
+    last_report: Moment | None = None
     """When the agent last reported."""
     sources: Annotated[tuple[SourceStatus, ...], ListMap("key"), Field(max_length=64)] = ()
     """What units could be bound from."""

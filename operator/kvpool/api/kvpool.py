@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kvpool.api.common import LabelSelector, Mode, Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
+from kvpool.api.moment import Moment
 from kvpool.api.quantity import PositiveSize, Quantity
 from kvpool.api.schema import (
     NOT_SUPPORTED_YET,
@@ -213,7 +214,7 @@ class ForeignBytes(Model):
     """Bytes that they brought."""
     segments: Annotated[int, Field(ge=1)]
     """In how many segments of the store."""
-    observed_at: Annotated[str, Field(max_length=40)]
+    observed_at: Moment
     """When the store said so."""
 
 

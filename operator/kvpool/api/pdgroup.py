@@ -19,6 +19,7 @@ from kvpool.api.common import (
 from kvpool.api.conditions import Conditions
 from kvpool.api.duration import PositiveDuration
 from kvpool.api.kvpool import Port
+from kvpool.api.moment import Moment
 from kvpool.api.schema import Cel, Column, Later, ListAtomic, ListMap, Model, cel, resource
 
 
@@ -297,7 +298,7 @@ class OutputStatus(Model):
     """The newest revision that the output carries."""
     acknowledged: Literal["Observed", "Assumed", "Pending"] = "Pending"
     """Observed: read back from the router. Assumed: a stated floor passed. Pending: not yet."""
-    at: Annotated[str, Field(max_length=40)] | None = None
+    at: Moment | None = None
     """When that was acknowledged."""
     expressible: bool = True
     """Whether the output can carry a weight, or only in and out."""

@@ -19,7 +19,12 @@ _SHAPE: Final = re.compile(r"^([+-]?\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E
 
 QUANTITY_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
 
+WHOLE_PATTERN: Final = QUANTITY_PATTERN.replace(r"(\.[0-9]+)?", "")
+
 Quantity = Annotated[str, Field(max_length=32, pattern=QUANTITY_PATTERN)]
+
+WholeBytes = Annotated[str, Field(max_length=32, pattern=WHOLE_PATTERN)]
+"""A quantity that kvpool writes with `format_quantity`: never a fraction."""
 
 
 # CEL's isInteger() denies some large whole quantities (900Ti), so the fraction is looked at here.

@@ -8,12 +8,12 @@ from pydantic import Field
 from kvpool.api.common import Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
 from kvpool.api.engineslot import FenceProof, Seat
-from kvpool.api.kvnode import Counter
+from kvpool.api.epoch import OperatorEpoch, SlotEpoch
+from kvpool.api.moment import Moment
 from kvpool.api.schema import Cel, Column, ListMap, Model, cel, resource
 from kvpool.api.supernode import FenceLevel
 
 Seats = Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)]
-Moment = Annotated[str, Field(max_length=40)]
 
 
 class RemapKind(StrEnum):
@@ -56,7 +56,7 @@ _KEPT = ("operatorEpoch", "slot", "to", "fromEpoch", "epoch", "kind", "cause", "
 class RemapSpec(Model):
     """The decision; immutable but for `cancel`."""
 
-    operator_epoch: Counter
+    operator_epoch: OperatorEpoch
     """Epoch of the leader that decided the move."""
     slot: Name
     """Name of the EngineSlot."""
@@ -64,9 +64,9 @@ class RemapSpec(Model):
     """Seats being left; empty for Initial."""
     to: Seats
     """Seats being taken."""
-    from_epoch: Counter = 0
+    from_epoch: SlotEpoch = 0
     """The slot's epoch being left."""
-    epoch: Counter
+    epoch: SlotEpoch
     """The slot's epoch once bound."""
     kind: RemapKind
     """Initial, Voluntary or Restorative."""

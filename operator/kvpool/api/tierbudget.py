@@ -7,7 +7,8 @@ from pydantic import Field
 
 from kvpool.api.common import LabelSelector, Mode, ObjectMeta
 from kvpool.api.conditions import Conditions
-from kvpool.api.quantity import PositiveSize, Quantity, Size
+from kvpool.api.moment import Moment
+from kvpool.api.quantity import PositiveSize, Size, WholeBytes
 from kvpool.api.schema import Column, Later, ListMap, ListSet, Model, cel, resource
 
 BudgetTierName = Literal["DRAM", "CXL", "SSD"]
@@ -119,19 +120,19 @@ class TierFigures(Model):
 
     name: Annotated[str, Field(max_length=16)]
     """HBM, DRAM, CXL or SSD."""
-    declared: Quantity = "0"
+    declared: WholeBytes = "0"
     """Asked for by people."""
-    admitted: Quantity = "0"
+    admitted: WholeBytes = "0"
     """Found room for, against the physical capacity after reserves."""
-    bound: Quantity = "0"
+    bound: WholeBytes = "0"
     """Allocated, prefaulted, verified and mounted."""
-    used: Quantity = "0"
+    used: WholeBytes = "0"
     """Holding objects, as the store says."""
-    foreign: Quantity = "0"
+    foreign: WholeBytes = "0"
     """Held by others (engines, other tools) in the same store or medium."""
-    unknown: Quantity = "0"
+    unknown: WholeBytes = "0"
     """On nodes whose last report is too old to believe."""
-    observed_at: Annotated[str, Field(max_length=40)] | None = None
+    observed_at: Moment | None = None
     """When the oldest report behind these figures was taken."""
 
 

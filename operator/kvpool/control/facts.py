@@ -202,7 +202,7 @@ class Facts:
         return projected
 
     def _count(self, kind: str, malformed: Malformed) -> Malformed:
-        self._metrics.malformed.labels(kind).inc()
+        self._metrics.api.malformed.labels(kind).inc()
         _log.warning("object left out", kind=kind, reason=str(malformed))
         return malformed
 

@@ -30,7 +30,7 @@ class Figures:
     def capacity(self, snapshot: Snapshot, plan: d.Plan) -> None:
         """Pool bytes and their age, shortfall, lost store contents."""
         metrics = self._metrics
-        _clear(metrics.pool_bytes, metrics.pool_observed_at, metrics.bind_shortfall)
+        _clear(metrics.pools.bytes, metrics.pools.observed_at, metrics.pools.bind_shortfall)
         # A status that need not be written is in no action: what was written last holds.
         statuses = {key: pool.status for key, pool in snapshot.pools.items()}
         for action in plan.actions:
@@ -44,9 +44,9 @@ class Figures:
         """Count losses from 0 on: Prometheus takes a series that begins at 1 for one that never rose."""
         for key in self._lost_at.keys() - snapshot.stores.keys():
             del self._lost_at[key]
-            self._metrics.store_contents_lost.remove(key.namespace, key.name)
+            self._metrics.pools.contents_lost.remove(key.namespace, key.name)
         for key, store in snapshot.stores.items():
-            counter = self._metrics.store_contents_lost.labels(key.namespace, key.name)
+            counter = self._metrics.pools.contents_lost.labels(key.namespace, key.name)
             if store.keys_lost_at is not None and self._lost_at.get(key) != store.keys_lost_at:
                 counter.inc()
             self._lost_at[key] = store.keys_lost_at
@@ -55,32 +55,32 @@ class Figures:
         observed = [tier.observed_at for tier in status.tiers if tier.observed_at]
         if observed:
             oldest = min(parse_moment(text) for text in observed)
-            self._metrics.pool_observed_at.labels(key.namespace, key.name).set(oldest.timestamp())
+            self._metrics.pools.observed_at.labels(key.namespace, key.name).set(oldest.timestamp())
         for tier in status.tiers:
             at = (key.namespace, key.name, tier.name)
             sizes = {state: parse_quantity(getattr(tier, state)) for state in _STATES}
             for state, size_bytes in sizes.items():
-                self._metrics.pool_bytes.labels(*at, state).set(size_bytes)
+                self._metrics.pools.bytes.labels(*at, state).set(size_bytes)
             shortfall = max(0, sizes["admitted"] - sizes["bound"])
-            self._metrics.bind_shortfall.labels(*at).set(shortfall)
+            self._metrics.pools.bind_shortfall.labels(*at).set(shortfall)
 
     def failover(self, snapshot: Snapshot, plan: d.Plan) -> None:
         """Slots, spares, devices, moves."""
         metrics = self._metrics
         _clear(
-            metrics.slot_serving,
-            metrics.slot_bound,
-            metrics.slot_weight,
-            metrics.spares,
-            metrics.devices,
-            metrics.remap_blocked,
+            metrics.slots.serving,
+            metrics.slots.bound,
+            metrics.slots.weight,
+            metrics.supernodes.spares,
+            metrics.supernodes.devices,
+            metrics.moves.blocked,
         )
         for key, slot in snapshot.slots.items():
             at = (key.namespace, slot.spec.pd_group, key.name)
             serving = find_condition(slot.status.conditions, ConditionType.SERVING)
-            metrics.slot_serving.labels(*at).set(int(serving is not None and serving.status == "True"))
-            metrics.slot_bound.labels(*at).set(int(bool(slot.spec.seats)))
-            metrics.slot_weight.labels(*at).set(slot.status.weight_asked)
+            metrics.slots.serving.labels(*at).set(int(serving is not None and serving.status == "True"))
+            metrics.slots.bound.labels(*at).set(int(bool(slot.spec.seats)))
+            metrics.slots.weight.labels(*at).set(slot.status.weight_asked)
         supernodes = {name: supernode.status for name, supernode in snapshot.supernodes.items()}
         for action in plan.actions:
             if isinstance(action, d.WriteStatus) and isinstance(action.status, SupernodeStatus):
@@ -102,24 +102,24 @@ class Figures:
             if remap.status.phase is RemapPhase.BLOCKED:
                 blocked[remap.status.blocked_reason] = blocked.get(remap.status.blocked_reason, 0) + 1
         for reason, count in blocked.items():
-            self._metrics.remap_blocked.labels(reason).set(count)
+            self._metrics.moves.blocked.labels(reason).set(count)
 
     def _supernode(self, name: str, status: SupernodeStatus) -> None:
         for state in ("ready", "reserved", "floor"):
-            self._metrics.spares.labels(name, state).set(getattr(status.spares, state))
+            self._metrics.supernodes.spares.labels(name, state).set(getattr(status.spares, state))
         for state in ("active", "spare", "faulty", "unknown"):
-            self._metrics.devices.labels(name, state).set(getattr(status.devices, state))
+            self._metrics.supernodes.devices.labels(name, state).set(getattr(status.devices, state))
 
     def _finish(self, remap: Remap) -> None:
-        self._metrics.remap_total.labels(remap.spec.kind.value, remap.status.phase.value).inc()
+        self._metrics.moves.finished.labels(remap.spec.kind.value, remap.status.phase.value).inc()
         first = parse_moment(remap.spec.first_evidence_at)
         for stage in remap.status.stages:
             seconds = (parse_moment(stage.ended_at) - first).total_seconds()
-            self._metrics.remap_stage_seconds.labels(stage.name.value).observe(max(0.0, seconds))
+            self._metrics.moves.stage_seconds.labels(stage.name.value).observe(max(0.0, seconds))
 
     def routes(self, wanted: Mapping[tuple[ObjectKey, str], int], acks: Iterable[OutputAck]) -> None:
         """Which revision each output is to carry, and which it is known to carry."""
-        gauge = self._metrics.route_revision
+        gauge = self._metrics.slots.route_revision
         gauge.clear()
         for (group, output), number in wanted.items():
             gauge.labels(group.namespace, group.name, output, "asked").set(number)
@@ -129,7 +129,7 @@ class Figures:
     def fleet(self, snapshot: Snapshot) -> None:
         """Connected agents."""
         connected = sum(1 for view in snapshot.agents.values() if view.connected)
-        self._metrics.agents_connected.set(connected)
+        self._metrics.agents.connected.set(connected)
 
 
 def _clear(*gauges: Gauge) -> None:

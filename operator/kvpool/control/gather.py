@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from kvpool.api.common import Mode
+from kvpool.control import clock
 from kvpool.control.facts import Facts
 from kvpool.control.marks import Marks
 from kvpool.control.route_writer import RouteWriter
@@ -10,6 +11,7 @@ from kvpool.control.store_poller import StorePoller
 from kvpool.control.workloads import Workloads
 from kvpool.model.observations import AgentView
 from kvpool.model.snapshot import Leadership, Snapshot
+from kvpool.world.holders import with_holders
 
 
 class Gatherer:
@@ -39,6 +41,7 @@ class Gatherer:
     def snapshot(self) -> Snapshot:
         """Everything known now."""
         facts = self._facts
+        pods = facts.pods()
         return Snapshot(
             leadership=self._leadership(),
             mode_cap=self._mode_cap,
@@ -51,8 +54,8 @@ class Gatherer:
             slots=facts.slots(),
             remaps=facts.remaps(),
             nodes=facts.nodes(),
-            pods=facts.pods(),
-            agents=self._views(),
+            pods=pods,
+            agents=with_holders(self._views(), pods, clock.now()),
             stores=self._stores.views(),
             acks=self._routes.acks(),
             output_errors=self._routes.errors(),

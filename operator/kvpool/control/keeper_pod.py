@@ -34,8 +34,6 @@ class KeeperTemplate:
 
 def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, Any]:
     """Return the pod for server-side creation."""
-    folder = unit_directory_name(keeper.unit.name, keeper.unit.generation)
-    resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu_request}
     media = _media(keeper, template)
     return {
         "metadata": {
@@ -57,19 +55,7 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
             "restartPolicy": "Always",
             "terminationGracePeriodSeconds": 60,
             "hostNetwork": True,
-            "affinity": {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchFields": [
-                                    {"key": "metadata.name", "operator": "In", "values": [keeper.node]}
-                                ]
-                            }
-                        ]
-                    }
-                }
-            },
+            "affinity": _pinned_to(keeper.node),
             "tolerations": [{"operator": "Exists"}],
             "securityContext": {
                 "runAsNonRoot": True,
@@ -77,34 +63,7 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
                 "runAsGroup": template.user_id,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [
-                {
-                    "name": "keeper",
-                    "image": template.image,
-                    "command": ["kvpool-keeper"],
-                    "args": [f"--unit-dir={UNITS_FOLDER}/{folder}", "--address=$(HOST_ADDRESS)"],
-                    "env": [
-                        {
-                            "name": "HOST_ADDRESS",
-                            "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}},
-                        }
-                    ],
-                    "resources": {"requests": resources, "limits": resources},
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                    "volumeMounts": [
-                        {
-                            "name": "units",
-                            "mountPath": UNITS_FOLDER,
-                            "mountPropagation": "HostToContainer",
-                        },
-                        *({"name": "medium", "mountPath": path} for path in media),
-                    ],
-                }
-            ],
+            "containers": [_container(keeper, template, media)],
             "volumes": [
                 {
                     "name": "units",
@@ -114,6 +73,34 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
             ],
         },
     }
+
+
+def _container(keeper: KeeperSpec, template: KeeperTemplate, media: list[str]) -> dict[str, Any]:
+    folder = unit_directory_name(keeper.unit.name, keeper.unit.generation)
+    resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu_request}
+    return {
+        "name": "keeper",
+        "image": template.image,
+        "command": ["kvpool-keeper"],
+        "args": [f"--unit-dir={UNITS_FOLDER}/{folder}", "--address=$(HOST_ADDRESS)"],
+        "env": [{"name": "HOST_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "units", "mountPath": UNITS_FOLDER, "mountPropagation": "HostToContainer"},
+            *({"name": "medium", "mountPath": path} for path in media),
+        ],
+    }
+
+
+def _pinned_to(node: str) -> dict[str, Any]:
+    """Affinity to one node; by its name as a field, because labels can be changed."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def _media(keeper: KeeperSpec, template: KeeperTemplate) -> list[str]:

@@ -121,13 +121,13 @@ class Leading:
         async with self._stepping:
             epoch = await self._given.lease.step_up(seen)
             self._given.fleet.set_leader(epoch)
-            self._given.metrics.operator_epoch.set(epoch)
+            self._given.metrics.process.operator_epoch.set(epoch)
         self.wake(*Loop)
 
     async def run(self) -> None:
         """Lead until cancelled."""
         given = self._given
-        given.metrics.is_leader.set(1)
+        given.metrics.process.is_leader.set(1)
         unsubscribe = given.facts.store.subscribe(self._fact_changed)
         try:
             async with asyncio.TaskGroup() as group:
@@ -139,42 +139,60 @@ class Leading:
         finally:
             unsubscribe()
             given.fleet.set_leader(None)
-            given.metrics.is_leader.set(0)
+            given.metrics.process.is_leader.set(0)
 
     async def _plan(self) -> None:
-        given = self._given
-        marks = Marks()
         routes = RouteWriter(
-            given.rest,
+            self._given.rest,
             self._outputs(),
-            first_revision=(given.lease.epoch << SEQUENCE_BITS) + 1,
+            first_revision=(self._given.lease.epoch << SEQUENCE_BITS) + 1,
             on_ack=lambda: self.wake(Loop.FAILOVER, Loop.STATUSES),
         )
+        steps = self._steps(routes)
+        self._reconciler = Reconciler(
+            {
+                Loop.FAILOVER: steps.plan_failover,
+                Loop.PLANS: steps.plan_nodes,
+                Loop.CAPACITY: steps.plan_capacity,
+                Loop.STATUSES: steps.plan_statuses,
+                Loop.STORES: steps.poll_stores,
+                Loop.WORKLOADS: steps.look_at_workloads,
+            },
+            _RESYNC_SECONDS,
+            self._given.metrics,
+        )
+        try:
+            await self._reconciler.run()
+        finally:
+            self._reconciler = None
+            await routes.close()
+
+    def _steps(self, routes: RouteWriter) -> Steps:
+        given = self._given
+        marks = Marks()
         stores = StorePoller(
             given.session, given.facts.endpoints, lambda: self.wake(Loop.CAPACITY, Loop.PLANS)
         )
         workloads = Workloads(given.rest, lambda: self.wake(Loop.FAILOVER))
-        gatherer = Gatherer(
-            given.facts,
-            given.fleet.views,
-            stores,
-            routes,
-            marks,
-            workloads,
-            mode_cap=given.mode_cap,
-            leadership=self._leadership,
-        )
-        executor = Executor(
-            given.rest,
-            given.facts,
-            given.keepers,
-            leads=given.lease.holds,
-            operator_epoch=lambda: given.lease.epoch,
-            faults=given.faults,
-        )
-        steps = Steps(
-            gatherer=gatherer,
-            executor=executor,
+        return Steps(
+            gatherer=Gatherer(
+                given.facts,
+                given.fleet.views,
+                stores,
+                routes,
+                marks,
+                workloads,
+                mode_cap=given.mode_cap,
+                leadership=self._leadership,
+            ),
+            executor=Executor(
+                given.rest,
+                given.facts,
+                given.keepers,
+                leads=given.lease.holds,
+                operator_epoch=lambda: given.lease.epoch,
+                faults=given.faults,
+            ),
             fleet=given.fleet,
             routes=routes,
             stores=stores,
@@ -187,23 +205,6 @@ class Leading:
             wake=self.wake,
             step_up=self.step_up,
         )
-        self._reconciler = Reconciler(
-            {
-                Loop.FAILOVER: steps.plan_failover,
-                Loop.PLANS: steps.plan_nodes,
-                Loop.CAPACITY: steps.plan_capacity,
-                Loop.STATUSES: steps.plan_statuses,
-                Loop.STORES: steps.poll_stores,
-                Loop.WORKLOADS: steps.look_at_workloads,
-            },
-            _RESYNC_SECONDS,
-            given.metrics,
-        )
-        try:
-            await self._reconciler.run()
-        finally:
-            self._reconciler = None
-            await routes.close()
 
     def _outputs(self) -> dict[str, RouterOutput]:
         reader = GatewayReader(self._given.rest, self._given.session)

@@ -8,7 +8,21 @@ SECONDS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 
 class OperatorMetrics:
-    """All series of one operator process. Labels come from bounded sets."""
+    """All series of one operator process, by what they are about. Labels come from bounded sets."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.process = ProcessSeries(registry)
+        self.loops = LoopSeries(registry)
+        self.api = ApiSeries(registry)
+        self.agents = AgentSeries(registry)
+        self.pools = PoolSeries(registry)
+        self.slots = SlotSeries(registry)
+        self.supernodes = SupernodeSeries(registry)
+        self.moves = MoveSeries(registry)
+
+
+class ProcessSeries:
+    """Which program this is, and whether it leads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.is_leader = Gauge("kvpool_operator_is_leader", "1 on the leading replica.", registry=registry)
@@ -16,17 +30,23 @@ class OperatorMetrics:
         self.build_info = Gauge(
             "kvpool_build_info", "Version of the program.", ["version"], registry=registry
         )
-        self.reconcile_seconds = Histogram(
+
+
+class LoopSeries:
+    """How the planning loops and their queue go."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.seconds = Histogram(
             "kvpool_reconcile_seconds",
             "Time of one planning step with its writes.",
             ["loop"],
             buckets=SECONDS_BUCKETS,
             registry=registry,
         )
-        self.reconcile_total = Counter(
+        self.total = Counter(
             "kvpool_reconcile_total", "Planning steps.", ["loop", "result"], registry=registry
         )
-        self.loop_last_success = Gauge(
+        self.last_success = Gauge(
             "kvpool_loop_last_success_timestamp_seconds",
             "When a loop last finished a step.",
             ["loop"],
@@ -36,7 +56,13 @@ class OperatorMetrics:
         self.queue_oldest = Gauge(
             "kvpool_queue_oldest_age_seconds", "Age of the oldest ready key.", registry=registry
         )
-        self.api_requests = Counter(
+
+
+class ApiSeries:
+    """What goes to the API server and what comes from it."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
             "kvpool_api_requests_total",
             "Requests to the API server.",
             ["verb", "resource", "code"],
@@ -57,28 +83,61 @@ class OperatorMetrics:
             ["resource"],
             registry=registry,
         )
-        self.agents_connected = Gauge(
-            "kvpool_agents_connected", "Agents with a live stream.", registry=registry
-        )
-        self.agent_messages = Counter(
+
+
+class AgentSeries:
+    """What the agent channel counts; implements :class:`kvpool.fleet.metrics.FleetMetrics`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.connected = Gauge("kvpool_agents_connected", "Agents with a live stream.", registry=registry)
+        self._messages = Counter(
             "kvpool_agent_messages_total",
             "Messages on agent streams.",
             ["direction", "message"],
             registry=registry,
         )
-        self.agent_refused = Counter(
+        self._refused = Counter(
             "kvpool_agent_refused_total",
             "Agent streams and enrolments refused.",
             ["reason"],
             registry=registry,
         )
-        self.pool_bytes = Gauge(
+
+    def enrolled(self, outcome: str) -> None:
+        """Count an enrolment."""
+        if outcome == "Issued":
+            self._messages.labels("received", "enroll").inc()
+        else:
+            self._refused.labels(outcome).inc()
+
+    def received(self, message: str) -> None:
+        """Count a message from an agent."""
+        self._messages.labels("received", message).inc()
+
+    def refused(self, reason: str) -> None:
+        """Count a refused stream."""
+        self._refused.labels(reason).inc()
+
+    def sent(self, message: str) -> None:
+        """Count a message to an agent."""
+        self._messages.labels("sent", message).inc()
+
+    def superseded(self, message: str) -> None:
+        """Count a message that was replaced before it was sent."""
+        self._messages.labels("superseded", message).inc()
+
+
+class PoolSeries:
+    """What pools were promised, hold and lost."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.bytes = Gauge(
             "kvpool_pool_bytes",
             "Bytes of a pool's tier by state: declared, admitted, bound, used, foreign, unknown.",
             ["namespace", "pool", "tier", "state"],
             registry=registry,
         )
-        self.pool_observed_at = Gauge(
+        self.observed_at = Gauge(
             "kvpool_pool_observed_timestamp_seconds",
             "When the oldest figure behind a pool's bytes was taken.",
             ["namespace", "pool"],
@@ -90,46 +149,35 @@ class OperatorMetrics:
             ["namespace", "pool", "tier"],
             registry=registry,
         )
-        self.store_contents_lost = Counter(
+        self.contents_lost = Counter(
             "kvpool_store_contents_lost_total",
             "Times a pool's store was seen to lose its objects.",
             ["namespace", "pool"],
             registry=registry,
         )
-        self.slot_serving = Gauge(
+
+
+class SlotSeries:
+    """Who serves, and which weights the outputs carry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.serving = Gauge(
             "kvpool_slot_serving",
             "1 when a slot has a weight above 0 in force.",
             ["namespace", "group", "slot"],
             registry=registry,
         )
-        self.slot_bound = Gauge(
+        self.bound = Gauge(
             "kvpool_slot_bound",
             "1 when a slot holds a seat.",
             ["namespace", "group", "slot"],
             registry=registry,
         )
-        self.slot_weight = Gauge(
+        self.weight = Gauge(
             "kvpool_slot_weight",
             "Weight asked for a slot.",
             ["namespace", "group", "slot"],
             registry=registry,
-        )
-        self.spares = Gauge(
-            "kvpool_spares", "Spare devices by state.", ["supernode", "state"], registry=registry
-        )
-        self.devices = Gauge("kvpool_devices", "Devices by state.", ["supernode", "state"], registry=registry)
-        self.remap_total = Counter(
-            "kvpool_remap_total", "Finished moves.", ["kind", "result"], registry=registry
-        )
-        self.remap_stage_seconds = Histogram(
-            "kvpool_remap_stage_seconds",
-            "Time from the first evidence to the end of a stage.",
-            ["stage"],
-            buckets=(0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 12, 15, 20, 30, 60),
-            registry=registry,
-        )
-        self.remap_blocked = Gauge(
-            "kvpool_remap_blocked", "Moves that cannot go on, by reason.", ["reason"], registry=registry
         )
         self.route_revision = Gauge(
             "kvpool_route_revision",
@@ -138,36 +186,31 @@ class OperatorMetrics:
             registry=registry,
         )
 
-    def fleet(self) -> "FleetCounters":
-        """The part that the agent channel counts into."""
-        return FleetCounters(self)
+
+class SupernodeSeries:
+    """What devices there are."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.spares = Gauge(
+            "kvpool_spares", "Spare devices by state.", ["supernode", "state"], registry=registry
+        )
+        self.devices = Gauge("kvpool_devices", "Devices by state.", ["supernode", "state"], registry=registry)
 
 
-class FleetCounters:
-    """Counts for :class:`kvpool.fleet.metrics.FleetMetrics`."""
+class MoveSeries:
+    """How moves of slots go."""
 
-    def __init__(self, metrics: OperatorMetrics) -> None:
-        self._metrics = metrics
-
-    def enrolled(self, outcome: str) -> None:
-        """Count an enrolment."""
-        if outcome == "Issued":
-            self._metrics.agent_messages.labels("received", "enroll").inc()
-        else:
-            self._metrics.agent_refused.labels(outcome).inc()
-
-    def received(self, message: str) -> None:
-        """Count a message from an agent."""
-        self._metrics.agent_messages.labels("received", message).inc()
-
-    def refused(self, reason: str) -> None:
-        """Count a refused stream."""
-        self._metrics.agent_refused.labels(reason).inc()
-
-    def sent(self, message: str) -> None:
-        """Count a message to an agent."""
-        self._metrics.agent_messages.labels("sent", message).inc()
-
-    def superseded(self, message: str) -> None:
-        """Count a message that was replaced before it was sent."""
-        self._metrics.agent_messages.labels("superseded", message).inc()
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.finished = Counter(
+            "kvpool_remap_total", "Finished moves.", ["kind", "result"], registry=registry
+        )
+        self.stage_seconds = Histogram(
+            "kvpool_remap_stage_seconds",
+            "Time from the first evidence to the end of a stage.",
+            ["stage"],
+            buckets=(0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 12, 15, 20, 30, 60),
+            registry=registry,
+        )
+        self.blocked = Gauge(
+            "kvpool_remap_blocked", "Moves that cannot go on, by reason.", ["reason"], registry=registry
+        )

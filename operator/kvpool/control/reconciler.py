@@ -122,8 +122,8 @@ class Reconciler:
             task.add_done_callback(self._running.discard)
 
     def _observe_queue(self) -> None:
-        self._metrics.queue_depth.set(self._queue.depth())
-        self._metrics.queue_oldest.set(self._queue.oldest_age_seconds(time.monotonic()))
+        self._metrics.loops.queue_depth.set(self._queue.depth())
+        self._metrics.loops.queue_oldest.set(self._queue.oldest_age_seconds(time.monotonic()))
 
     async def _step(self, loop: Loop) -> None:
         started = time.monotonic()
@@ -133,7 +133,7 @@ class Reconciler:
                 again = await self._steps[loop]()
             self._failures.pop(loop, None)
             self._faulty_since.pop(loop, None)
-            self._metrics.loop_last_success.labels(loop).set_to_current_time()
+            self._metrics.loops.last_success.labels(loop).set_to_current_time()
         except asyncio.CancelledError:
             raise
         except MovedOn:
@@ -148,8 +148,8 @@ class Reconciler:
         finally:
             self._queue.done(loop, time.monotonic())
             self._wake.set()
-        self._metrics.reconcile_total.labels(loop, result).inc()
-        self._metrics.reconcile_seconds.labels(loop).observe(time.monotonic() - started)
+        self._metrics.loops.total.labels(loop, result).inc()
+        self._metrics.loops.seconds.labels(loop).observe(time.monotonic() - started)
         resync = time.monotonic() + self._resync[loop]
         self._queue.add_at(loop, LANES[loop], resync if again is None else min(again, resync))
 

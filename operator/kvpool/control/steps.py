@@ -137,7 +137,7 @@ class Steps:
         outcomes = await self.executor.run(plan.actions)
         for outcome in outcomes:
             result = "done" if outcome.done else "failed" if outcome.error else "moved"
-            self.metrics.actions.labels(type(outcome.action).__name__, result).inc()
+            self.metrics.api.actions.labels(type(outcome.action).__name__, result).inc()
             if not outcome.done:
                 _log.info("not written", action=type(outcome.action).__name__, detail=outcome.detail)
         undone = {self._subject(outcome.action) for outcome in outcomes if not outcome.done}

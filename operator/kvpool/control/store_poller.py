@@ -9,7 +9,7 @@ from typing import Final
 import aiohttp
 
 from kvpool.adapters.stores.mooncake import MooncakeMaster, StoreUnavailableError
-from kvpool.api.kvpool import KVPool
+from kvpool.api.kvpool import KVPool, MooncakeStore
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import StoreView
 
@@ -30,6 +30,7 @@ class StorePoller:
         self._resolve = resolve
         self._on_change = on_change
         self._views: dict[ObjectKey, StoreView] = {}
+        self._stores: dict[ObjectKey, MooncakeStore] = {}
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
     def views(self) -> Mapping[ObjectKey, StoreView]:
@@ -37,30 +38,31 @@ class StorePoller:
         return dict(self._views)
 
     async def poll(self, pools: Iterable[KVPool], masters: Mapping[ObjectKey, frozenset[str]]) -> None:
-        """Ask every store once; call `on_change` when an answer differs from the one before.
+        """Ask every store once; call `on_change` for each answer that differs from the one before.
 
         `masters` are those (address:port) that units of each pool are mounted at.
         """
         wanted = {ObjectKey(pool.metadata.namespace, pool.metadata.name): pool for pool in pools}
-        for key in [key for key in self._views if key not in wanted]:
-            del self._views[key]
-        found = await asyncio.gather(
-            *(self._ask(key, pool, masters.get(key, frozenset())) for key, pool in wanted.items())
+        stores = {
+            key: store for key, pool in wanted.items() if (store := pool.spec.store.mooncake) is not None
+        }
+        for key in [key for key, known in self._stores.items() if stores.get(key) != known]:
+            # Another store is no later state of the one before.
+            self._views.pop(key, None)
+        self._stores = stores
+        await asyncio.gather(
+            *(self._look(key, store, masters.get(key, frozenset())) for key, store in stores.items())
         )
-        changed = False
-        for view in found:
-            if view is None:
-                continue
-            before = self._views.get(view.pool)
-            self._views[view.pool] = view
-            changed |= before is None or _content(before) != _content(view)
-        if changed:
+
+    async def _look(self, key: ObjectKey, store: MooncakeStore, masters: frozenset[str]) -> None:
+        """Note the answer as soon as it is there: one store that hangs keeps no other from being known."""
+        view = await self._ask(key, store, masters)
+        before = self._views.get(key)
+        self._views[key] = view
+        if before is None or _content(before) != _content(view):
             self._on_change()
 
-    async def _ask(self, key: ObjectKey, pool: KVPool, masters: frozenset[str]) -> StoreView | None:
-        store = pool.spec.store.mooncake
-        if store is None:
-            return None
+    async def _ask(self, key: ObjectKey, store: MooncakeStore, masters: frozenset[str]) -> StoreView:
         now = time.monotonic()
         before = self._views.get(key)
         host = store.master.address

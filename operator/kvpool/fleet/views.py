@@ -48,6 +48,7 @@ def reported(view: AgentView, report: ReportData) -> AgentView:
         units=report.units,
         seats=report.seats,
         devices=report.devices,
+        holders_at=report.holders_at,
         sources=report.sources,
         engines=report.engines,
         loop_age_seconds=dict(report.loop_age_seconds),
@@ -88,7 +89,7 @@ def accused(view: AgentView, found: EvidenceData) -> AgentView:
         known = DeviceView(found.device, found.uuid, holder="", evidence=(), observed=True)
     elif known.uuid != found.uuid and known.uuid and found.uuid:
         # The device was exchanged: what was said of its predecessor is not about it.
-        known = DeviceView(found.device, found.uuid, holder=known.holder, evidence=(), observed=True)
+        known = replace(known, uuid=found.uuid, evidence=(), observed=True)
     devices[found.device] = replace(known, evidence=_with(known.evidence, found.evidence))
     return replace(view, devices=tuple(devices.values()))
 

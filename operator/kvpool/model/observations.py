@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from kvpool.api.kvnode import UnitPhase
 from kvpool.api.supernode import EvidenceClass
 from kvpool.model.ids import ObjectKey
+
+HOLDER_UNKNOWN: Final = "unknown"
+"""Stands for the holder of a device that nobody can be asked about, or of which kubelet names several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,13 @@ class DeviceView:
     id: str
     uuid: str
     holder: str
-    """UID of the pod that holds it; empty for none."""
+    """UID of the pod that holds it, its namespace/name where only that is known, or HOLDER_UNKNOWN: none of
+    these is free. Empty for nobody."""
     evidence: tuple[EvidenceView, ...]
     observed: bool
     """False when the provider could not be asked: nothing is known."""
+    holder_pods: tuple[ObjectKey, ...] = ()
+    """The pods that kubelet names as holders; `holder` is made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,8 @@ class AgentView:
     units: tuple[UnitView, ...] = ()
     seats: tuple[SeatView, ...] = ()
     devices: tuple[DeviceView, ...] = ()
+    holders_at: float | None = None
+    """When kubelet last said which pods hold devices (monotonic seconds); None when it did not."""
     sources: tuple[SourceView, ...] = ()
     engines: tuple[EngineView, ...] = ()
     peers: tuple[PeerWord, ...] = ()

@@ -7,7 +7,7 @@ from kvpool.api.engineslot import Attached, EngineSlot, Seat
 from kvpool.api.pdgroup import Attach, Output, PDGroup
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
-from kvpool.model.observations import AgentView, OutputAck, SeatPhase
+from kvpool.model.observations import HOLDER_UNKNOWN, AgentView, OutputAck, SeatPhase
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.engines import PodBook, is_engine_pod, lives, role_spec
 from kvpool.plan.moves import key_of
@@ -60,6 +60,9 @@ def _by_device(
     if group is None or spec is None or spec.attach is not Attach.OBSERVE:
         return None
     holders = {device.holder for device in agent.devices if device.id in seat.devices}
+    remembered = _remembered(slot)
+    if holders == {HOLDER_UNKNOWN} and remembered is not None:
+        holders = {remembered.pod_uid}  # nobody can say who holds them: that takes no seat away
     pod = pods.by_uid(next(iter(holders))) if len(holders) == 1 else None
     if pod is None or not lives(pod) or not pod.ready or not is_engine_pod(snapshot, group, spec, pod):
         return None

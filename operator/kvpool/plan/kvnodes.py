@@ -156,7 +156,9 @@ def _due_at(old: KVNodeStatus, new: KVNodeStatus, now: Instant) -> float:
         return now.monotonic_seconds
     if old == new or old.last_report is None:
         return now.monotonic_seconds + STATUS_SECONDS
-    return now.monotonic_of(old.last_report) + STATUS_SECONDS
+    reported = now.monotonic_of(old.last_report)
+    # A moment ahead of now comes from another clock, or from before ours was set back.
+    return reported + STATUS_SECONDS if reported <= now.monotonic_seconds else now.monotonic_seconds
 
 
 def _steady(status: KVNodeStatus) -> object:

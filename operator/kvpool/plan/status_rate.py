@@ -22,7 +22,8 @@ def due_at(
     if _steady(old) != _steady(new):
         return now.monotonic_seconds
     before, after = _observed(old.tiers, now), _observed(new.tiers, now)
-    if before is None or after is None:
+    if before is None or after is None or before > now.monotonic_seconds:
+        # A moment ahead of now comes from another clock, or from before ours was set back.
         return now.monotonic_seconds
     return now.monotonic_seconds if after - before >= REFRESH_SECONDS else before + REFRESH_SECONDS
 

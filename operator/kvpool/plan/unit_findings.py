@@ -32,7 +32,7 @@ def not_applied(
     if before is not None and before.status == "True":
         return Verdict(ConditionType.BUDGET_NOT_APPLIED, True, "NotApplied", text), None
     began = now.monotonic_seconds
-    if before is not None and before.status == "Unknown":
+    if before is not None and before.status == "Unknown" and before.last_transition_time is not None:
         began = now.monotonic_of(before.last_transition_time)
     if now.monotonic_seconds - began >= APPLY_SECONDS:
         return Verdict(ConditionType.BUDGET_NOT_APPLIED, True, "NotApplied", text), None

@@ -11,6 +11,7 @@ from kvpool.api.supernode import EvidenceClass, FenceLevel
 from kvpool.api.tierbudget import Backend, BudgetTierName
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import (
+    HOLDER_UNKNOWN,
     DeviceView,
     EngineView,
     EvidenceView,
@@ -25,6 +26,7 @@ from kvpool.wire.v1alpha1 import agent_pb2 as pb
 _TIERS = get_args(BudgetTierName)
 MAX_EVIDENCE = 64
 MAX_RECENT = 32
+MAX_HOLDER_PODS = 8
 _MAX_FINDINGS = 64
 _MAX_LOOPS = 32
 
@@ -48,6 +50,7 @@ class ReportData:
     sources: tuple[SourceView, ...] = ()
     engines: tuple[EngineView, ...] = ()
     refused_epochs: int = 0
+    holders_at: float | None = None
     loop_age_seconds: Mapping[str, float] = field(default_factory=dict)
     name: ClassVar[str] = "report"
 
@@ -80,6 +83,7 @@ def report_from_wire(message: pb.Report, now: float) -> ReportData:
             )
             for name in loops
         },
+        holders_at=read.moment(now, message.holders_age_ms) if message.HasField("holders_age_ms") else None,
     )
 
 
@@ -147,10 +151,18 @@ def _device(path: str, message: pb.DeviceReport, now: float) -> DeviceView:
         for i, m in enumerate(read.items(f"{path}.evidence", message.evidence, MAX_EVIDENCE))
     )
     read.distinct(f"{path}.evidence", evidence, lambda e: (e.source, e.code))
+    uid = read.identifier(f"{path}.holder_pod_uid", message.holder_pod_uid, read.MAX_UID)
+    pods = tuple(
+        _object_key(f"{path}.holder_pods", name)
+        for name in read.items(f"{path}.holder_pods", message.holder_pods, MAX_HOLDER_PODS)
+    )
+    read.distinct(f"{path}.holder_pods", pods, str)
+    unknown = message.holder_unknown or len(pods) > 1
     return DeviceView(
         id=read.identifier(f"{path}.id", message.id, 128, required=True),
         uuid=read.identifier(f"{path}.uuid", message.uuid, 128),
-        holder=read.identifier(f"{path}.holder_pod_uid", message.holder_pod_uid, read.MAX_UID),
+        holder=HOLDER_UNKNOWN if unknown else str(pods[0]) if pods else uid,
+        holder_pods=pods,
         evidence=evidence,
         observed=message.observed,
     )

@@ -201,6 +201,16 @@ def test_use_and_age_are_written_at_most_every_ten_seconds() -> None:
     assert written == 6
 
 
+def test_figures_from_a_clock_that_ran_ahead_are_replaced_with_the_next_change() -> None:
+    cluster = with_segments(a_bound_pool()).settle()
+    (tier,) = cluster.pool().status.tiers
+    ahead = tier.model_copy(update={"observed_at": "2026-01-02T09:00:00Z"})
+    status = cluster.pool().status.model_copy(update={"tiers": (ahead,)})
+    cluster.pools[ObjectKey("inference", "chat")] = cluster.pool().model_copy(update={"status": status})
+    with_segments(cluster, node_1="5Mi").wait(1.0).step()
+    assert cluster.figures()["used"] == "5Mi"
+
+
 def test_a_figure_that_people_act_on_is_written_at_once() -> None:
     cluster = with_segments(a_bound_pool()).settle()
     store = cluster.stores[ObjectKey("inference", "chat")]

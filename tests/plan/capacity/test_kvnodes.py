@@ -100,6 +100,15 @@ def test_figures_alone_are_written_at_most_every_thirty_seconds() -> None:
     assert writes == 4
 
 
+def test_a_report_from_a_clock_that_ran_ahead_is_replaced_with_the_next_change() -> None:
+    cluster = a_fleet()
+    ahead = status(cluster).model_copy(update={"last_report": "2026-01-02T09:00:00Z"})
+    cluster.kvnodes["node-1"] = cluster.kvnodes["node-1"].model_copy(update={"status": ahead})
+    assert written(cluster.wait(1.0)) == ["node-1"]
+    assert status(cluster).last_report == "2026-01-02T03:00:01.000Z"
+    assert written(cluster.wait(1.0)) == []
+
+
 def test_a_phase_that_changes_is_written_at_once() -> None:
     cluster = a_fleet().with_pool(a_pool().asking(DRAM="2Gi").build()).settle()
     assert written(cluster) == []

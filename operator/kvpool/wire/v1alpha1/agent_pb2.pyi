@@ -736,12 +736,15 @@ class Report(_message.Message):
     ENGINES_FIELD_NUMBER: _builtins.int
     REFUSED_EPOCHS_FIELD_NUMBER: _builtins.int
     LOOP_AGE_SECONDS_FIELD_NUMBER: _builtins.int
+    HOLDERS_AGE_MS_FIELD_NUMBER: _builtins.int
     applied_revision: _builtins.int
     """Of the newest plan that was applied; 0 before the first."""
     age_ms: _builtins.int
     """Age of the oldest figure in here."""
     refused_epochs: _builtins.int
     """Plans and grants refused because of a lower operator epoch, since the agent's start."""
+    holders_age_ms: _builtins.int
+    """How long ago kubelet last said which pods hold devices; absent when it is not asked, or never said."""
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnitReport]:
         """Bound or being bound."""
@@ -778,12 +781,15 @@ class Report(_message.Message):
         engines: _abc.Iterable[Global___EngineReport] | None = ...,
         refused_epochs: _builtins.int = ...,
         loop_age_seconds: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+        holders_age_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms", "holders_age_ms", b"holders_age_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_ms", b"age_ms", "applied_revision", b"applied_revision", "devices", b"devices", "engines", b"engines", "loop_age_seconds", b"loop_age_seconds", "refused_epochs", b"refused_epochs", "seats", b"seats", "sources", b"sources", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms", "age_ms", b"age_ms", "applied_revision", b"applied_revision", "devices", b"devices", "engines", b"engines", "holders_age_ms", b"holders_age_ms", "loop_age_seconds", b"loop_age_seconds", "refused_epochs", b"refused_epochs", "seats", b"seats", "sources", b"sources", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__holders_age_ms: _TypeAlias = _typing.Literal["holders_age_ms"]  # noqa: Y015
+    _WhichOneofArgType__holders_age_ms: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__holders_age_ms) -> _WhichOneofReturnType__holders_age_ms | None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
 
@@ -1014,6 +1020,8 @@ class DeviceReport(_message.Message):
     HOLDER_POD_UID_FIELD_NUMBER: _builtins.int
     EVIDENCE_FIELD_NUMBER: _builtins.int
     OBSERVED_FIELD_NUMBER: _builtins.int
+    HOLDER_PODS_FIELD_NUMBER: _builtins.int
+    HOLDER_UNKNOWN_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique on the node."""
     uuid: _builtins.str
@@ -1022,9 +1030,15 @@ class DeviceReport(_message.Message):
     """UID of the pod that holds it."""
     observed: _builtins.bool
     """Whether the device's provider could be asked."""
+    holder_unknown: _builtins.bool
+    """Whether nobody can be asked who holds it, and nobody is known to: then it is not free."""
     @_builtins.property
     def evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evidence]:
         """Live evidence; complete."""
+
+    @_builtins.property
+    def holder_pods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """namespace/name of the pods that hold it, as kubelet last said: one, or several while it lists ended ones."""
 
     def __init__(
         self,
@@ -1034,10 +1048,12 @@ class DeviceReport(_message.Message):
         holder_pod_uid: _builtins.str = ...,
         evidence: _abc.Iterable[Global___Evidence] | None = ...,
         observed: _builtins.bool = ...,
+        holder_pods: _abc.Iterable[_builtins.str] | None = ...,
+        holder_unknown: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "holder_pod_uid", b"holder_pod_uid", "id", b"id", "observed", b"observed", "uuid", b"uuid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "holder_pod_uid", b"holder_pod_uid", "holder_pods", b"holder_pods", "holder_unknown", b"holder_unknown", "id", b"id", "observed", b"observed", "uuid", b"uuid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,87 @@
+"""How an agent ends when it is told to, whatever else happens at that moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from kvpool_agent.enrolment import Enrolment, EnrolmentOptions
+from kvpool_agent.stream import OperatorStream, Session, StreamOver
+from tests.agent.node import TestNode
+from tests.agent.quiet_node import QuietNode
+from tests.agent.scripted_operator import SERVER_NAME, ScriptedOperator
+
+
+async def test_a_stream_that_ends_just_when_the_agent_is_told_to_end_does_not_keep_it_alive(
+    tmp_path: Path,
+) -> None:
+    options = EnrolmentOptions("node-1", "127.0.0.1:1", tmp_path / "token", tmp_path / "ca.pem", SERVER_NAME)
+    stream = OperatorStream(
+        "127.0.0.1:1", SERVER_NAME, Enrolment(tmp_path, options, lambda: None), QuietNode(), lambda: None
+    )
+    operator_hangs_up, writing_is_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def read(_: Session) -> None:
+        await operator_hangs_up.wait()
+        raise StreamOver("the operator ended it")
+
+    async def write_slowly(_: Session) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            writing_is_cancelled.set()
+            await asyncio.sleep(0.1)
+
+    session = Session("127.0.0.1:1", mock.AsyncMock(), mock.AsyncMock())
+    with (
+        mock.patch.object(stream, "_read", read),
+        mock.patch.object(stream, "_renew", write_slowly),
+        mock.patch.object(stream, "_report", write_slowly),
+    ):
+        following = asyncio.create_task(stream._follow(session))
+        await asyncio.sleep(0)
+        operator_hangs_up.set()
+        await writing_is_cancelled.wait()
+        following.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(following, 5)
+
+
+def test_a_thread_that_hangs_does_not_keep_the_agent_from_ending() -> None:
+    program = (
+        "import asyncio, os; from kvpool_agent.main import end_in_any_case\n"
+        "async def live():\n"
+        "    asyncio.get_running_loop().run_in_executor(None, os.read, os.pipe()[0], 1)\n"
+        "    end_in_any_case(0.2)\n"
+        "asyncio.run(live())\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=20, check=False).returncode == 0
+
+
+def test_an_agent_that_is_told_to_end_before_it_is_up_ends(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    """A process whose default is to ignore the signal, as the first one of a container has."""
+    node.start_agent()
+    node.agent.wait_for_line("tmpfs")
+    os.kill(node.agent.pid, signal.SIGTERM)
+    assert node.agent.wait(10) == 0
+
+
+def test_an_agent_that_is_told_to_end_while_a_client_holds_its_ports_ends(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    node.start_agent()
+    node.wait_until_connected()
+    with node.half_open(node.metrics_port), node.half_open(node.peer_port):
+        began = time.monotonic()
+        assert node.agent.terminate() == 0
+    assert time.monotonic() - began < 8
