@@ -1,4 +1,4 @@
-"""etcd and kube-apiserver (and, on demand, controller-manager and scheduler) on loopback."""
+"""etcd and kube-apiserver (and, on demand, controller-manager and scheduler), on loopback by default."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from devcluster.kubeconfig import write_kubeconfig
 from devcluster.ports import free_ports
 from devcluster.process import ManagedProcess, ProcessError
 from devcluster.rest import Api, Credentials, JsonObject
+from devcluster.site import Site
 
 LOOPBACK = "127.0.0.1"
 ISSUER = "https://kubernetes.default.svc"
@@ -24,6 +25,8 @@ ETCD_QUOTA_BYTES = 512 * 1024 * 1024
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 ADMINS = "system:masters"
+QUICK_GRACE_SECONDS = 20  # a shorter grace is watched every second
+ALONE = ["--authorization-mode=RBAC", "--endpoint-reconciler-type=none"]  # without kubelets
 T = TypeVar("T")
 
 
@@ -35,6 +38,7 @@ class ControlPlane:
     (`create_namespace` does), collects garbage, or ends a namespace. `node_grace_seconds` is how long
     the controller-manager waits for a silent node. `port` fixes the API server's port, `hosts` are
     further names and addresses its certificate is good for. `start` after `stop` goes on with the data.
+    With a `site` everything runs there instead of on loopback, and real kubelets may join.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class ControlPlane:
         node_grace_seconds: int = 40,
         port: int | None = None,
         hosts: Sequence[str] = (),
+        site: Site | None = None,
     ) -> None:
         self.folder = folder
         self.kubeconfig = folder / "admin.kubeconfig"
@@ -57,6 +62,8 @@ class ControlPlane:
         self._node_grace_seconds = node_grace_seconds
         self._wanted_port = port
         self._hosts = hosts
+        self._site = site
+        self._address = site.address if site else LOOPBACK
         self._etcd: ManagedProcess | None = None
         self._apiserver: ManagedProcess | None = None
         self._others: list[ManagedProcess] = []
@@ -88,7 +95,7 @@ class ControlPlane:
         api_port = self._wanted_port or free
         authority = self._authority = Authority(self.folder / "pki")
         certificate, key = authority.client("devcluster-admin", [ADMINS])
-        self._credentials = Credentials(LOOPBACK, api_port, authority.certificate, certificate, key)
+        self._credentials = Credentials(self._address, api_port, authority.certificate, certificate, key)
         write_kubeconfig(self.kubeconfig, self._credentials)
         self._etcd = self._process("etcd", _etcd_arguments(self.folder / "etcd", etcd_port, peer_port))
         self._apiserver = self._process("kube-apiserver", self._apiserver_arguments(etcd_port, api_port))
@@ -138,6 +145,11 @@ class ControlPlane:
     # Users
 
     @property
+    def authority(self) -> Authority:
+        """Signs for everybody in this cluster. Raises ProcessError before the first start."""
+        return _started(self._authority)
+
+    @property
     def credentials(self) -> Credentials:
         """The administrator's. Raises ProcessError before the first start."""
         return _started(self._credentials)
@@ -158,7 +170,7 @@ class ControlPlane:
         """A client with a certificate of its own, to tell writers apart in the audit log."""
         key = "\0".join([user, *groups])
         if key not in self._clients:
-            certificate, private = _started(self._authority).client(user, groups)
+            certificate, private = self.authority.client(user, groups)
             mine = self.credentials
             self._clients[key] = Api(Credentials(mine.host, mine.port, mine.ca_file, certificate, private))
         return self._clients[key]
@@ -223,18 +235,23 @@ class ControlPlane:
     # Arguments
 
     def _process(self, name: str, arguments: Sequence[str]) -> ManagedProcess:
-        return ManagedProcess(name, [recipe.binary(name), *arguments], self.folder / f"{name}.log")
+        command: list[str | Path] = [
+            *(self._site.enter if self._site else ()),
+            recipe.binary(name),
+            *arguments,
+        ]
+        return ManagedProcess(name, command, self.folder / f"{name}.log")
 
     def _apiserver_arguments(self, etcd_port: int, api_port: int) -> list[str]:
-        authority = _started(self._authority)
+        authority = self.authority
         names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        certificate, key = authority.serving("apiserver", [*names, LOOPBACK, "10.96.0.1", *self._hosts])
+        addresses = dict.fromkeys([LOOPBACK, self._address, "10.96.0.1"])
+        certificate, key = authority.serving("apiserver", [*names, *addresses, *self._hosts])
         public, private = service_account_keys(self.folder / "pki")
         arguments = [
             f"--etcd-servers=http://{LOOPBACK}:{etcd_port}",
-            f"--bind-address={LOOPBACK}",
-            f"--advertise-address={LOOPBACK}",
-            "--endpoint-reconciler-type=none",
+            f"--bind-address={self._address}",
+            f"--advertise-address={self._address}",
             f"--secure-port={api_port}",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
@@ -243,9 +260,9 @@ class ControlPlane:
             f"--service-account-signing-key-file={private}",
             f"--service-account-issuer={ISSUER}",
             f"--service-cluster-ip-range={SERVICE_ADDRESSES}",
-            "--authorization-mode=RBAC",
             "--allow-privileged=true",
             "--profiling=false",
+            *(self._site.apiserver_arguments(authority, ADMINS) if self._site else ALONE),
         ]
         if self._audited:
             policy = self.folder / "audit-policy.yaml"
@@ -264,7 +281,7 @@ class ControlPlane:
             f"--service-account-private-key-file={self.folder / 'pki' / 'service-account.key'}",
             f"--root-ca-file={self.credentials.ca_file}",
             f"--node-monitor-grace-period={self._node_grace_seconds}s",
-            "--node-monitor-period=2s",
+            f"--node-monitor-period={1 if self._node_grace_seconds < QUICK_GRACE_SECONDS else 2}s",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         ]

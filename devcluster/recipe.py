@@ -81,6 +81,31 @@ CONTROL_PLANE = _go_part(
         GoCommand(["go.etcd.io/etcd/server/v3"], "-s -w", output="etcd"),
     ],
 )
+# A module of its own, with the versions of the control plane's: one build cache serves both.
+NODE = _go_part(
+    "node",
+    MODULES / "kubelet",
+    [
+        GoCommand(
+            ["k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"],
+            _KUBERNETES_LDFLAGS,
+        )
+    ],
+)
+COREDNS = Part(
+    "coredns",
+    MODULES / "coredns",
+    [MODULES / "coredns" / name for name in ("go.mod", "go.sum", "main.go")],
+    [GoCommand(["."], "-s -w", output="coredns")],
+    ["coredns"],
+)
+PAUSE = Part(
+    "pause",
+    MODULES / "images" / "pause",
+    [MODULES / "images" / "pause" / name for name in ("go.mod", "main.go")],
+    [GoCommand(["."], "-s -w", output="pause")],
+    ["pause"],
+)
 TRAEFIK = _go_part(
     "traefik",
     MODULES / "traefik",
@@ -89,7 +114,7 @@ TRAEFIK = _go_part(
 GATEWAY_API_MODULE = "sigs.k8s.io/gateway-api"
 GATEWAY_API = _go_part("gateway-api", MODULES, [], folders=["crds"])
 HELM = Part("helm", MODULES, [MODULES / "helm.lock"], [], ["helm"])
-PARTS = {part.name: part for part in (HELM, GATEWAY_API, CONTROL_PLANE, TRAEFIK)}
+PARTS = {part.name: part for part in (HELM, GATEWAY_API, CONTROL_PLANE, NODE, COREDNS, PAUSE, TRAEFIK)}
 
 
 def binary(name: str) -> Path:

@@ -369,7 +369,8 @@ class World:
 
 
 def _holder(host: Host, device: str) -> str:
-    return next((engine.pod.uid for engine in host.engines if device in engine.devices), "")
+    engines = (engine.pod.uid for engine in host.engines if device in engine.devices)
+    return next(engines, host.held_by.get(device, ""))
 
 
 def two_racks(planner: Planner = failover_plan) -> World:

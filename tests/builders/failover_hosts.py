@@ -32,6 +32,8 @@ class Host:
     devices: dict[str, list[EvidenceView]]
     uuids: dict[str, str]
     engines: list[Engine] = field(default_factory=list)
+    held_by: dict[str, str] = field(default_factory=dict)
+    """Devices to other holders than engines."""
     alive: bool = True
     agent_up: bool = True
     boot: int = 1

@@ -26,7 +26,7 @@ def test_a_missing_program_names_the_command_that_builds_it(empty_cache: Path) -
     with pytest.raises(recipe.NotBuiltError, match=r"devcluster.build traefik"):
         recipe.binary("traefik")
     with pytest.raises(recipe.NotBuiltError, match="none of the programs"):
-        recipe.binary("kubelet")
+        recipe.binary("kubeadm")
 
 
 def test_the_key_changes_with_every_input(empty_cache: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kvpool.api.engineslot import FenceProof
 from kvpool.api.supernode import FenceLevel
 from kvpool.model.ids import ObjectKey
-from kvpool.model.observations import AgentView, DeviceView, EngineView, SeatPhase, SeatView
+from kvpool.model.observations import HOLDER_UNKNOWN, AgentView, DeviceView, EngineView, SeatPhase, SeatView
 from kvpool.rules.epochs import (
     MOST_SEQUENCES,
     next_sequence,
@@ -113,9 +113,10 @@ def test_absence_proves_nothing_while_a_plan_may_be_on_its_way(changes: dict[str
         ("observed-pod", "acc-0", False, FenceLevel.CONTENT_ONLY),
         ("observed-pod", "acc-1", False, FenceLevel.PROCESS),
         ("observed-pod", "acc-0", True, FenceLevel.PROCESS),
+        (HOLDER_UNKNOWN, "acc-0", False, FenceLevel.CONTENT_ONLY),
         ("", "acc-0", False, FenceLevel.PROCESS),
     ],
-    ids=["a stranger holds it", "another device", "it waits at the agent", "nobody holds it"],
+    ids=["a stranger holds it", "another device", "it waits at the agent", "nobody knows", "nobody holds it"],
 )
 def test_absence_proves_content_only_while_a_pod_that_the_agent_cannot_tell_holds_the_devices(
     holder: str, device: str, registers: bool, level: FenceLevel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvpool.api.supernode import EvidenceClass
+from kvpool.model.observations import HOLDER_UNKNOWN
 from tests.builders.failover import World
 
 
@@ -84,6 +85,15 @@ def test_a_device_without_an_engine_will_do_when_readiness_is_device() -> None:
     standby = {"podSelector": {"matchLabels": {"app": "standby"}}, "readiness": "Device"}
     world.with_group(standby=standby).start().run(20, step=1.0)
     assert broken(world).run(4).place() == "z-same-board/acc-0"
+
+
+@pytest.mark.parametrize("holder", ["uid-stranger", "other/named-by-kubelet", HOLDER_UNKNOWN])
+def test_a_device_is_no_spare_while_somebody_holds_it_or_nobody_knows(holder: str) -> None:
+    world = world_of(HOSTS[0]).with_host("z-same-board", board="b1", rack="r1")
+    world.hosts["z-same-board"].held_by["acc-0"] = holder
+    standby = {"podSelector": {"matchLabels": {"app": "standby"}}, "readiness": "Device"}
+    world.with_group(standby=standby).start().run(20, step=1.0)
+    assert broken(world).run(4).place() == "a-first/acc-0"
 
 
 def test_a_warm_standby_is_preferred_to_an_empty_device_of_the_same_distance() -> None:

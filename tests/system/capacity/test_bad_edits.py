@@ -14,8 +14,9 @@ import pytest
 from demo.neighbours.store import join_store
 from devcluster.ports import free_port
 from devcluster.rest import ApiError
+from tests.harness.objects import KVPOOL, MIB, NAMESPACE
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import HOST_FOLDER, KVPOOL, MIB, NAMESPACE, SSD_FOLDER, Site, SiteFactory
+from tests.system.capacity.site import HOST_FOLDER, SSD_FOLDER, Site, SiteFactory
 from tools.crdgen.samples import BadSample, bad_samples, good_samples
 
 pytestmark = [

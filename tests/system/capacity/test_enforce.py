@@ -8,9 +8,10 @@ import pytest
 
 from demo.neighbours.store import join_store
 from devcluster.ports import free_port
+from tests.harness.objects import MIB, STATES
 from tests.harness.waiting import wait_until
 from tests.system.capacity.resident import resident_bytes
-from tests.system.capacity.site import MIB, STATES, Site, SiteFactory
+from tests.system.capacity.site import Site, SiteFactory
 
 pytestmark = [pytest.mark.real, pytest.mark.memory, pytest.mark.mooncake, pytest.mark.xdist_group("enforce")]
 

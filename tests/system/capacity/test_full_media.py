@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from devcluster.hosts import SimulatedHost
+from tests.harness.objects import MIB
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import MIB, SSD_FOLDER, Site, SiteFactory
+from tests.system.capacity.site import SSD_FOLDER, Site, SiteFactory
 
 pytestmark = [pytest.mark.real, pytest.mark.memory, pytest.mark.xdist_group("full-media")]
 

@@ -12,8 +12,9 @@ import pytest
 
 from demo.neighbours.store import join_store
 from devcluster.ports import free_port
+from tests.harness.objects import MIB, NAMESPACE
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import MIB, NAMESPACE, Site, SiteFactory
+from tests.system.capacity.site import Site, SiteFactory
 
 if TYPE_CHECKING:
     from mooncake.store import MooncakeDistributedStore

@@ -11,8 +11,9 @@ from demo.neighbours.engine_options import EngineOptions
 from demo.neighbours.engine_process import EngineProcess
 from devcluster.audit import AuditRecord
 from devcluster.ports import free_port
+from tests.harness.objects import MIB
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import MIB, Site, SiteFactory
+from tests.system.capacity.site import Site, SiteFactory
 
 pytestmark = [pytest.mark.real, pytest.mark.mooncake, pytest.mark.xdist_group("observe")]
 

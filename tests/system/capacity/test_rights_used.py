@@ -6,8 +6,9 @@ import pytest
 
 from devcluster.rest import ApiError
 from tests.chart.rendering import of_kind, render
+from tests.harness.objects import NAMESPACE
 from tests.harness.waiting import wait_until
-from tests.system.capacity.site import NAMESPACE, Site, SiteFactory
+from tests.system.capacity.site import Site, SiteFactory
 
 pytestmark = [pytest.mark.real, pytest.mark.memory, pytest.mark.xdist_group("rights-used")]
 

@@ -1,0 +1,114 @@
+"""The bridge in the sandbox, the cables from it to the members, and cutting them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from devcluster.nodes.layout import (
+    BRIDGE,
+    CONTROL_PLANE_ADDRESS,
+    NETWORK_BITS,
+    SERVICE_ADDRESSES,
+    SWITCH_ADDRESS,
+    address,
+    hardware_address,
+    pod_addresses,
+    pod_routes,
+)
+from devcluster.nodes.member import Member
+
+COMMAND_SECONDS = 10
+MEMBER_END = "eth0"
+FORWARDING = {"net.ipv4.ip_forward": "1"}
+
+
+class CablingError(Exception):
+    """A link, address or rule cannot be set; the message has the program's own words."""
+
+
+def build_bridge() -> None:
+    """Make the bridge and the routes that let clients reach pods and Services. Raises CablingError."""
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    _ip(
+        [
+            f"link add {BRIDGE} type bridge",
+            f"address add {SWITCH_ADDRESS}/{NETWORK_BITS} dev {BRIDGE}",
+            f"link set {BRIDGE} up",
+            *pod_routes(),
+            # Clients reach Services through the control plane's kube-proxy.
+            f"route add {SERVICE_ADDRESSES} via {CONTROL_PLANE_ADDRESS}",
+        ]
+    )
+
+
+def remove_bridge() -> None:
+    """Remove the bridge, and with it its routes; one that is not there is fine."""
+    _quietly(["ip", "link", "delete", BRIDGE])
+
+
+def plug(member: Member) -> None:
+    """Lay a new cable to a member and give it its address and routes. Raises CablingError."""
+    name = member.name
+    _quietly(["ip", "link", "delete", name])  # of a former life: the kernel takes it away some time later
+    hardware = hardware_address(name)
+    _ip(
+        [
+            f"link add {name} type veth peer name {MEMBER_END} address {hardware} netns {member.pid}",
+            f"link set {name} master {BRIDGE} up",
+        ]
+    )
+    _ip(
+        [
+            f"address add {address(name)}/{NETWORK_BITS} dev {MEMBER_END}",
+            f"link set {MEMBER_END} up",
+            f"route add default via {SWITCH_ADDRESS}",
+            *pod_routes(but=name),
+        ],
+        member.enter(processes=False),
+    )
+
+
+def cut(name: str) -> None:
+    """Pull a member's cable: nothing goes in or out, and nobody is told. Raises CablingError."""
+    _ip([f"link set {name} down"])
+
+
+def mend(name: str) -> None:
+    """Put the cable in again. Raises CablingError."""
+    _ip([f"link set {name} up"])
+
+
+def drop_at(member: Member, name: str) -> None:
+    """Let `member` drop all that comes from a node and its pods. Raises CablingError."""
+    for rule in _drop_rules(name):
+        _checked([*member.enter(), "iptables", "--wait", "--insert", *rule])
+
+
+def admit_at(member: Member, name: str) -> None:
+    """Undo `drop_at`, however often it was done."""
+    for rule in _drop_rules(name):
+        while _quietly([*member.enter(), "iptables", "--wait", "--delete", *rule]):
+            pass
+
+
+def _drop_rules(name: str) -> list[list[str]]:
+    return [["INPUT", f"--source={source}", "--jump=DROP"] for source in (address(name), pod_addresses(name))]
+
+
+def _ip(lines: Sequence[str], enter: Sequence[str] = ()) -> None:
+    _checked([*enter, "ip", "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def _checked(command: Sequence[str], input_text: str = "") -> None:
+    result = subprocess.run(
+        command, input=input_text, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+    )
+    if result.returncode != 0:
+        raise CablingError(f"`{' '.join(command)}`: {result.stderr.strip()}\n{input_text}".rstrip())
+
+
+def _quietly(command: Sequence[str]) -> bool:
+    result = subprocess.run(command, capture_output=True, timeout=COMMAND_SECONDS, check=False)
+    return result.returncode == 0

@@ -1,0 +1,68 @@
+"""What this machine must have before a node of the cluster can be started, checked in one go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from devcluster import sandbox
+from devcluster.nodes.cgroups import ROOT
+from devcluster.nodes.layout import HIDDEN_FOLDERS
+
+# Program: the Debian package that has it.
+PROGRAMS = {
+    "conntrack": "conntrack",
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "ip": "iproute2",
+    "iptables": "iptables",
+    "mount": "mount",
+    "nsenter": "util-linux",
+    "runc": "runc",
+    "socat": "socat",
+    "unshare": "util-linux",
+}
+CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
+CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+CNI_PACKAGE = "containernetworking-plugins"
+
+
+class NodesImpossibleError(Exception):
+    """Real nodes cannot run here; one line says what is missing and what to do."""
+
+
+def missing() -> str:
+    """Why real nodes cannot run on this machine, whether in a sandbox or not yet; empty when they can."""
+    if os.geteuid() != 0:
+        return "real nodes need root (containerd mounts and makes cgroups)"
+    if not (ROOT / "cpuset" / "cpuset.cpus").exists():
+        return f"real nodes need cgroup v1 with the cpuset controller under {ROOT}; this machine has not"
+    absent = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
+    if cni_folder() is None:
+        absent.append(CNI_PACKAGE)
+    if absent:
+        return f"real nodes need programs that are missing here: apt-get install {' '.join(absent)}"
+    return ""
+
+
+def require(folders: Sequence[Path]) -> None:
+    """Raise NodesImpossibleError unless nodes can be started now, with state and programs in `folders`."""
+    reason = missing()
+    if not reason and not sandbox.inside():
+        reason = "real nodes live in a sandbox: python -m devcluster.sandbox -- COMMAND"
+    for folder in folders:
+        for hidden in HIDDEN_FOLDERS:
+            if folder.resolve().is_relative_to(hidden):
+                reason = reason or f"{folder} is not seen by nodes, which have a {hidden} of their own"
+    if reason:
+        raise NodesImpossibleError(reason)
+
+
+def cni_folder() -> Path | None:
+    """Where the network plugins are; None when they are nowhere."""
+    for folder in CNI_FOLDERS:
+        if all((folder / plugin).exists() for plugin in CNI_PLUGINS):
+            return folder
+    return None
