@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -82,10 +83,11 @@ def test_the_plan_may_name_the_pod_instead_of_leaving_it_to_the_devices() -> Non
     assert [command.connection for command in book.settle()] == [2]
 
 
-def test_the_provider_may_know_who_holds_a_device_when_the_engine_does_not_say() -> None:
+@pytest.mark.parametrize("holder", ["pod-a", "inference/pod-a"], ids=["by UID", "by name"])
+def test_the_provider_may_know_who_holds_a_device_when_the_engine_does_not_say(holder: str) -> None:
     book = leased_book()
     book.register(engine(device="unknown"), "", 0)
-    book.holders = {"gpu0": "pod-a"}
+    book.holders = {"gpu0": holder}
     book.plan([SEAT], hold=False)
     assert verbs(book.settle()) == [Verb.SERVE]
 
@@ -129,10 +131,13 @@ def test_a_pod_that_was_never_told_is_not_proven_out_while_it_holds_the_devices(
     assert released_at(book) is FenceLevel.PROCESS
 
 
-def test_an_engine_that_waits_on_the_local_api_serves_nothing_though_it_holds_the_devices() -> None:
+@pytest.mark.parametrize("holder", ["pod-a", "inference/pod-a"], ids=["by UID", "by name"])
+def test_an_engine_that_waits_on_the_local_api_serves_nothing_though_it_holds_the_devices(
+    holder: str,
+) -> None:
     book = leased_book()
     book.register(engine(), "", 0)
-    book.holders = {"gpu0": "pod-a"}
+    book.holders = {"gpu0": holder}
     book.plan([SEAT], hold=True)
     book.plan([], hold=True)
     book.settle()

@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 MOST_PODS_OF_A_DEVICE = 8
 LONGEST_POD = 507
-_LONGEST_ANSWER_BYTES = 16 << 20
+_CHANNEL_OPTIONS = (("grpc.max_receive_message_length", 16 << 20),)
 
 
 class PodResourcesError(Exception):
@@ -80,8 +80,7 @@ class PodResources:
 
     async def _ask(self) -> podresources_pb2.ListPodResourcesResponse:
         if self._channel is None:
-            options = [("grpc.max_receive_message_length", _LONGEST_ANSWER_BYTES)]
-            self._channel = grpc.aio.insecure_channel(f"unix:{self._socket}", options)
+            self._channel = grpc.aio.insecure_channel(f"unix:{self._socket}", _CHANNEL_OPTIONS)
         stub = podresources_pb2_grpc.PodResourcesListerStub(self._channel)
         request = podresources_pb2.ListPodResourcesRequest()
         return await stub.List(request, timeout=POD_RESOURCES_ANSWER_SECONDS)
