@@ -68,6 +68,8 @@ class World:
         self.outside: set[str] = set()
         """Hosts that belong to no Supernode."""
         self.selectors: dict[str, LabelSelector | None] = {}
+        self.unread: set[str] = set()
+        """Supernodes that are there and cannot be read."""
         self.fence_level = "Process"
         """How surely agents stop engines."""
         self.operator: Operator

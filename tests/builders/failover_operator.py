@@ -59,7 +59,10 @@ class Operator:
 
     def snapshot(self) -> Snapshot:
         world = self.world
-        cached: Any = self.cache
+        cached: Any = dict(self.cache)
+        cached["supernodes"] = {
+            name: item for name, item in cached["supernodes"].items() if name not in world.unread
+        }
         return Snapshot(
             leadership=Leadership(
                 self.epoch, self.since, max(self.since, world.api_back_since), self.sequence
@@ -71,6 +74,7 @@ class Operator:
             agents=dict(self.views),
             acks=world.acks(),
             workload_selectors=dict(world.selectors),
+            unreadable=frozenset(("Supernode", ObjectKey("", name)) for name in world.unread),
             marks={key: dict(stages) for key, stages in self.marks.items()},
             **cached,
         )

@@ -4,21 +4,23 @@ Everything is derived from objects and from what agents say, so whoever leads go
 under the epoch that the Remap recorded.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from kvpool.api.engineslot import EngineSlot, FencedBy, Seat
 from kvpool.api.kvnode import Claim, DeviceVerdict
 from kvpool.api.pdgroup import PDGroup, RoleSpec
 from kvpool.api.remap import Remap, RemapFence, RemapKind, RemapPhase, StageName
+from kvpool.api.supernode import FenceLevel
 from kvpool.model.decisions import Announce, BindSlot, CancelRemap, ClaimDevices, Reason, WriteRemapStatus
 from kvpool.model.ids import ObjectKey
 from kvpool.plan.attachment import acknowledged_weight, attached, is_cordoned
-from kvpool.plan.domains import policy_of, supernode_of
+from kvpool.plan.domains import domain_unknown, policy_of, supernode_of
 from kvpool.plan.draft import Draft
 from kvpool.plan.liveness import HostState
 from kvpool.plan.moves import holds_claim, is_claimed, key_of, slot_of
 from kvpool.plan.needs import Need
-from kvpool.plan.permission import move_hold
+from kvpool.plan.permission import domain_hold, move_hold
 from kvpool.plan.stages import final_status, recorded_fence
 from kvpool.rules.fencing import NEVER_HELD, Fence, fence_of_seat, weakest
 
@@ -122,6 +124,7 @@ def _claim(draft: Draft, remap: Remap, slot: EngineSlot, group: PDGroup, need: N
     """Claim the devices of one node; a soft move first waits until routers send the slot nothing."""
     supernode = supernode_of(draft.snapshot, need.seats[0].node) if need.seats else None
     held = move_hold(draft.snapshot, group, supernode, need.kind)
+    held = held or domain_hold(draft.snapshot, (*need.seats, *remap.spec.to))
     if held is not None:
         draft.block(key_of(slot), held)
         return
@@ -173,7 +176,7 @@ def _fence_and_bind(draft: Draft, remap: Remap, slot: EngineSlot) -> None:
         return
     proven = weakest([fence for fence in fences if fence is not None] or [NEVER_HELD])
     nodes = [seat.node for seat in remap.spec.from_]
-    required = policy_of(supernode_of(draft.snapshot, nodes[0]) if nodes else None).fence.require
+    required = _required(draft, nodes)
     if proven.level.rank < required.rank:
         text = (
             f"{proven.proof.value} reached {proven.level.value}, failover.fence.require is {required.value}"
@@ -183,6 +186,13 @@ def _fence_and_bind(draft: Draft, remap: Remap, slot: EngineSlot) -> None:
         return
     draft.mark(key_of(remap), StageName.FENCE)
     draft.act(_bind(draft, remap, slot, proven))
+
+
+def _required(draft: Draft, nodes: Sequence[str]) -> FenceLevel:
+    """The level that the policy of the old place asks for; the highest while that policy is unknown."""
+    if any(domain_unknown(draft.snapshot, node) is not None for node in nodes):
+        return FenceLevel.PROCESS
+    return policy_of(supernode_of(draft.snapshot, nodes[0]) if nodes else None).fence.require
 
 
 def _fence(draft: Draft, slot: EngineSlot, seat: Seat) -> Fence | None:

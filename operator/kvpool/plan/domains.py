@@ -1,13 +1,19 @@
 """Which Supernode a node belongs to, whom it is guarded with, and how far two nodes are apart."""
 
+from typing import Final
+
 from kvpool.api.duration import parse_duration
 from kvpool.api.pdgroup import PDGroup
 from kvpool.api.supernode import Failover, Maintenance, Supernode
+from kvpool.model.decisions import Reason
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.sizes import listed
 from kvpool.rules.lease import LeaseTerms
 
 _DEFAULT_DOMAINS = ("kvpool.dev/board", "kvpool.dev/rack")
 _DEFAULT_FAILOVER = Failover()
+
+CODE_UNREADABLE: Final = "SupernodeUnreadable"
 
 
 def supernode_of(snapshot: Snapshot, node: str) -> Supernode | None:
@@ -19,6 +25,32 @@ def supernode_of(snapshot: Snapshot, node: str) -> Supernode | None:
         if snapshot.supernodes[name].spec.node_selector.matches(fact.labels):
             return snapshot.supernodes[name]
     return None
+
+
+def domain_unknown(snapshot: Snapshot, node: str) -> Reason | None:
+    """Say why nobody knows which Supernode rules a node; None when one that can be read does, or none can.
+
+    A Supernode that is there and cannot be read may select the node: its policy, spares and maintenance list
+    are unknown then, which is not the same as the defaults.
+    """
+    unread = _unreadable(snapshot)
+    if not unread or supernode_of(snapshot, node) is not None:
+        return None
+    text = f"Supernode {listed(unread)} cannot be read and may rule {node}: nothing is decided on its policy"
+    return Reason(CODE_UNREADABLE, text)
+
+
+def group_domain_unknown(snapshot: Snapshot, group: PDGroup) -> Reason | None:
+    """Say why the policy of the Supernode that a group names is unknown; None when it is not."""
+    reference = group.spec.supernode_ref
+    if reference is None or reference.name not in _unreadable(snapshot):
+        return None
+    text = f"spec.supernodeRef names Supernode {reference.name}, which cannot be read: nothing new is decided"
+    return Reason(CODE_UNREADABLE, f"{text} until it can be")
+
+
+def _unreadable(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(key.name for kind, key in snapshot.unreadable if kind == "Supernode")
 
 
 def supernode_of_group(snapshot: Snapshot, group: PDGroup) -> Supernode | None:

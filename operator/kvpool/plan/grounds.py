@@ -10,6 +10,7 @@ from kvpool.model.instant import Instant
 from kvpool.model.observations import AgentView, NodeFact, SourceView, UnitView
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.budgets import Ruling
+from kvpool.plan.domains import domain_unknown
 from kvpool.plan.freshness import is_fresh, silence_text
 from kvpool.plan.sizes import listed
 
@@ -66,6 +67,7 @@ def survey(snapshot: Snapshot, now: Instant) -> Mapping[str, Ground]:
         fact, kvnode = snapshot.nodes.get(name), snapshot.kvnodes.get(name)
         agent = snapshot.agents.get(name)
         blocked = _blocked(name, fact, kvnode, agent, now, under_maintenance)
+        blocked = blocked or domain_unknown(snapshot, name)
         grounds[name] = Ground(name, fact, kvnode, agent if is_fresh(agent, now) else None, blocked)
     return grounds
 

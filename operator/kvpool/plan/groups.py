@@ -22,7 +22,7 @@ from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import weight_to_show
-from kvpool.plan.domains import policy_of, supernode_of_group
+from kvpool.plan.domains import CODE_UNREADABLE, policy_of, supernode_of_group
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import engine_pods, roles_of
 from kvpool.plan.instances import slots_of
@@ -111,7 +111,8 @@ def _ready(
     kind = ConditionType.READY
     invalid = why_not_valid(draft.snapshot, group)
     if invalid is not None:
-        return Verdict(kind, False, invalid.code, invalid.message)
+        status = None if invalid.code == CODE_UNREADABLE else False
+        return Verdict(kind, status, invalid.code, invalid.message)
     short = more_slots_than_devices(draft.snapshot, group)
     if short is not None and (slots or group_standing(draft.snapshot, group).may_act):
         return Verdict(kind, False, short.code, short.message)

@@ -14,7 +14,7 @@ from kvpool.model.decisions import Reason
 from kvpool.model.instant import Instant
 from kvpool.model.observations import AgentView, NodeFact
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.domains import board_of, lease_terms, supernode_of
+from kvpool.plan.domains import board_of, domain_unknown, lease_terms, supernode_of
 from kvpool.plan.sizes import listed
 from kvpool.rules.lease import (
     SMALLEST_JUDGED_GROUP,
@@ -151,6 +151,9 @@ def _finding(
     if agent is not None and agent.leaving_until is not None and now.monotonic_seconds < agent.leaving_until:
         reason = Reason("Leaving", f"its agent said it would be away for {_until(agent.leaving_until, now)}")
         return HostFinding(HostState.SILENT, reason, last_sign, agent.leaving_until)
+    unknown = domain_unknown(snapshot, node)
+    if unknown is not None:
+        return HostFinding(HostState.SILENT, unknown, last_sign)
     if len(group) < SMALLEST_JUDGED_GROUP:
         text = f"its lease ran out, but in a guard group of {len(group)} only a new boot id proves anything"
         return HostFinding(HostState.SILENT, Reason("GuardGroupTooSmall", text), last_sign)

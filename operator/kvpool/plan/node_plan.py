@@ -18,7 +18,7 @@ from kvpool.model.nodeplan import (
     RosterMember,
 )
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.domains import board_of, policy_of, supernode_of
+from kvpool.plan.domains import board_of, domain_unknown, policy_of, supernode_of
 from kvpool.plan.moves import Moves, is_open, slot_of
 
 
@@ -39,7 +39,7 @@ def node_plans(snapshot: Snapshot) -> Mapping[str, NodePlanData]:
             units=tuple(_unit(policy, unit) for unit in sorted(wanted, key=lambda unit: unit.name)),
             seats=tuple(seats[node]),
             roster=domains.roster(node),
-            lease=_lease(policy),
+            lease=_lease(policy) if domain_unknown(snapshot, node) is None else _last(snapshot, node),
             # A move that was bound to the node already is finished first.
             hold=on_hold and node not in moving,
         )
@@ -82,6 +82,14 @@ def _lease(policy: Failover) -> LeaseTerms:
     lease = policy.lease
     strict = lease.policy is LeasePolicy.STRICT
     return LeaseTerms(parse_duration(lease.duration), parse_duration(lease.max_skew), strict)
+
+
+def _last(snapshot: Snapshot, node: str) -> LeaseTerms:
+    """The terms that were granted last, while nobody knows which are wanted; nothing is fenced on them."""
+    agent = snapshot.agents.get(node)
+    if agent is None:
+        return _lease(policy_of(None))
+    return LeaseTerms(agent.lease.duration_seconds, agent.lease.max_skew_seconds, strict=False)
 
 
 def _unit(policy: Failover, unit: UnitSpec) -> PlannedUnit:

@@ -9,11 +9,11 @@ from kvpool.api.supernode import Supernode
 from kvpool.model.decisions import OpenRemap, Reason, Withheld
 from kvpool.model.ids import DeviceRef, ObjectKey
 from kvpool.model.instant import moment_text
-from kvpool.plan.domains import members_of, policy_of, supernode_of, supernode_of_group
+from kvpool.plan.domains import group_domain_unknown, members_of, policy_of, supernode_of, supernode_of_group
 from kvpool.plan.draft import Draft
 from kvpool.plan.moves import attempt_of, devices_of, is_open, key_of, slot_of, was_cancelled_by_person
 from kvpool.plan.needs import CODE_MOVED, Need
-from kvpool.plan.permission import move_hold
+from kvpool.plan.permission import domain_hold, move_hold
 from kvpool.plan.spares import Search, free_devices, seat_at
 
 MOST_ATTEMPTS: Final = 3
@@ -63,6 +63,12 @@ def _hold(
     if slot.metadata.deletion_timestamp is not None:
         return Reason("Deleting", "the slot is being deleted")
     key = key_of(slot)
+    unknown = domain_hold(draft.snapshot, need.seats)
+    if unknown is not None:
+        return Reason(unknown.code, f"{need.cause}; {unknown.message}")
+    unread = group_domain_unknown(draft.snapshot, group)
+    if unread is not None:
+        return unread
     if group.spec.supernode_ref is not None and supernode_of_group(draft.snapshot, group) is None:
         name = group.spec.supernode_ref.name
         return Reason("SupernodeNotFound", f"Supernode {name} does not exist: create it or drop supernodeRef")

@@ -1,10 +1,14 @@
 """Whether moves of a group may be decided: its mode, its Supernode's, the cap, and pauses."""
 
+from collections.abc import Iterable
+
+from kvpool.api.engineslot import Seat
 from kvpool.api.pdgroup import PDGroup
 from kvpool.api.remap import RemapKind
 from kvpool.api.supernode import Supernode
 from kvpool.model.decisions import Reason
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.domains import domain_unknown
 from kvpool.plan.modes import Standing, standing_of
 
 
@@ -32,3 +36,8 @@ def move_hold(
     if hold is not None or supernode is None or kind is RemapKind.INITIAL:
         return hold
     return supernode_standing(snapshot, supernode).hold
+
+
+def domain_hold(snapshot: Snapshot, seats: Iterable[Seat]) -> Reason | None:
+    """Return what forbids a move from or to some seats: a policy that is there and cannot be read."""
+    return next((why for seat in seats if (why := domain_unknown(snapshot, seat.node)) is not None), None)

@@ -7,7 +7,7 @@ from kvpool.api.engineslot import EngineSlot
 from kvpool.api.kvnode import Claim, DeviceVerdict, KVNode, Quarantined
 from kvpool.model.decisions import Reason, ReleaseClaims
 from kvpool.model.ids import DeviceRef, ObjectKey
-from kvpool.plan.domains import policy_of, supernode_of
+from kvpool.plan.domains import domain_unknown, policy_of, supernode_of
 from kvpool.plan.draft import Draft
 from kvpool.plan.moves import devices_of
 
@@ -116,7 +116,10 @@ def _review(draft: Draft, node: str, entry: Quarantined, batch: _Batch) -> None:
     """
     delay = parse_duration(policy_of(supernode_of(draft.snapshot, node)).evidence.healthy_delay)
     since = draft.now.monotonic_of(entry.since)
-    healthy = draft.judgement.device(node, entry.device).verdict is DeviceVerdict.HEALTHY
+    healthy = (
+        draft.judgement.device(node, entry.device).verdict is DeviceVerdict.HEALTHY
+        and domain_unknown(draft.snapshot, node) is None
+    )
     if _is_other_device(draft, node, entry):
         batch.lift.append(entry.device)
         batch.told.append(f"{entry.device}: another device is there now")

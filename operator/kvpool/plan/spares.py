@@ -10,7 +10,7 @@ from kvpool.api.remap import RemapKind
 from kvpool.api.supernode import Supernode
 from kvpool.model.ids import DeviceRef
 from kvpool.model.observations import AgentView
-from kvpool.plan.domains import distance, members_of
+from kvpool.plan.domains import distance, domain_unknown, members_of
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import READINESS, Engine, is_engine_pod, is_standby_pod
 from kvpool.plan.freshness import is_fresh
@@ -65,7 +65,9 @@ class Search:
         for node in sorted(self._scope()):
             state = self.draft.judgement.host(node).state
             agent = self.draft.snapshot.agents.get(node)
-            if state is HostState.ALIVE and agent is not None and is_fresh(agent, self.draft.now):
+            if domain_unknown(self.draft.snapshot, node) is not None:
+                self.refused[f"{node}, whose Supernode cannot be read"] += 1
+            elif state is HostState.ALIVE and agent is not None and is_fresh(agent, self.draft.now):
                 yield node
             else:
                 self.refused[f"{node} is not heard"] += 1

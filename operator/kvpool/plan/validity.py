@@ -4,7 +4,7 @@ from kvpool.api.pdgroup import PDGroup
 from kvpool.model.decisions import Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.domains import supernode_of, supernode_of_group
+from kvpool.plan.domains import group_domain_unknown, supernode_of, supernode_of_group
 from kvpool.plan.engines import engine_pods, roles_of, workload_key
 from kvpool.plan.sizes import listed
 from kvpool.plan.spares import device_ids
@@ -14,6 +14,7 @@ def why_not_valid(snapshot: Snapshot, group: PDGroup) -> Reason | None:
     """Return why nothing new may be decided for the group; None when it makes sense."""
     return (
         _no_role(group)
+        or group_domain_unknown(snapshot, group)
         or _pool_missing(snapshot, group)
         or _workload_unknown(snapshot, group)
         or _pods_of_another(snapshot, group)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kvpool.api.conditions import ConditionType
 from kvpool.model.ids import ObjectKey
 from tests.builders.cluster import Cluster, a_cluster, nodes
-from tests.builders.objects import a_budget, a_pool
+from tests.builders.objects import a_budget, a_pool, a_supernode
 
 POOL = ObjectKey("inference", "chat")
 
@@ -51,3 +52,18 @@ def test_nodes_stay_while_a_budget_cannot_be_read() -> None:
     cluster.unreadable = frozenset()
     cluster.settle()
     assert cluster.kvnodes == {}
+
+
+def test_no_unit_is_added_on_a_node_that_a_supernode_which_cannot_be_read_may_empty() -> None:
+    cluster = bound_pool("Retain").with_nodes(["node-3"], zone="own")
+    cluster.with_supernode(a_supernode("own", {"zone": "own"}))
+    before = cluster.units()
+    cluster.unreadable = frozenset({("Supernode", ObjectKey("", "sn-a"))})
+    cluster.with_pool(a_pool().asking(DRAM="40Gi").build()).settle()
+    assert {at: unit for at, unit in cluster.units().items() if at[0] != "node-3"} == before
+    assert cluster.bytes_on("node-3") == 8 << 30, "its own Supernode can be read"
+    cluster.with_pool(a_pool().asking(DRAM="80Gi").build()).settle()
+    admitted = cluster.pool_condition(ConditionType.ADMITTED)
+    assert admitted is not None
+    assert admitted.status == "False"
+    assert "Supernode sn-a cannot be read" in admitted.message
