@@ -1,4 +1,4 @@
-"""A Supernode that is there and cannot be read: its policy is unknown, and what depends on it stands still."""
+"""A Supernode that is there and cannot be read: its policy is unknown, and what it rules stands still."""
 
 from __future__ import annotations
 
