@@ -165,14 +165,15 @@ def _claim_of(draft: Draft, remap: Remap, seat: Seat, device: str) -> Claim:
 
 def _fence_and_bind(draft: Draft, remap: Remap, slot: EngineSlot) -> None:
     """Bind the slot once everyone who held it is proven to be out, surely enough for the policy."""
-    fences = [_fence(draft, slot, seat) for seat in remap.spec.from_]
+    # The epoch that ends was held on every seat: also an engine whose seat stays has to be out of it.
+    fences = [_fence(draft, slot, seat) for seat in slot.spec.seats]
     if any(fence is None for fence in fences):
-        waits_for = [seat.node for seat, fence in zip(remap.spec.from_, fences, strict=True) if fence is None]
+        waits_for = [seat.node for seat, fence in zip(slot.spec.seats, fences, strict=True) if fence is None]
         what = f"{', '.join(waits_for)} to stop epoch {remap.spec.from_epoch}, or to be proven out"
         _wait(draft, remap, slot, FENCE_SECONDS, "FencePending", what)
         return
     proven = weakest([fence for fence in fences if fence is not None] or [NEVER_HELD])
-    nodes = [seat.node for seat in remap.spec.from_]
+    nodes = [seat.node for seat in slot.spec.seats]
     required = policy_of(supernode_of(draft.snapshot, nodes[0]) if nodes else None).fence.require
     if proven.level.rank < required.rank:
         text = (
