@@ -147,6 +147,7 @@ def _follow_agent(options: EngineOptions, duty: Duty) -> asyncio.Task[None] | No
         endpoint=f"{options.address}:{options.port}",
         devices=options.devices,
         guarded=options.guarded,
+        readiness=options.readiness,
     )
     client = SeatClient(
         options.local_api,

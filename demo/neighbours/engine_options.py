@@ -15,9 +15,10 @@ class EngineOptions:
     """One engine.
 
     `segment_bytes` of own memory join the store of `master` ("host:port") under the name
-    `address`:`store_port`. `local_api` is the agent's socket, `pod_name` is "namespace/name". A standby
-    answers 503 until the agent gives it a seat, which takes `attach_seconds`. `devices` are the accelerators
-    it holds; when `devices_file` says that one of them is broken, its requests fail.
+    `address`:`store_port`. `local_api` is the agent's socket, `pod_name` is "namespace/name". A standby says
+    that it is at `readiness` (Device, WeightsLoaded or EngineReady), and answers 503 until the agent gives it
+    a seat, which takes `attach_seconds`. `devices` are the accelerators it holds; when `devices_file` says
+    that one of them is broken, its requests fail.
     """
 
     name: str
@@ -27,6 +28,7 @@ class EngineOptions:
     service_seconds: float = 0.02
     attach_seconds: float = 0.5
     standby: bool = False
+    readiness: str = "EngineReady"
     guarded: bool = False
     segment_bytes: int = 0
     store_port: int = 17001
@@ -77,6 +79,7 @@ def parse_options(arguments: Sequence[str] | None, description: str) -> EngineOp
     parser.add_argument("--service-seconds", type=float, help="how long one completion takes")
     parser.add_argument("--attach-seconds", type=float, help="how long a standby needs to take a seat")
     parser.add_argument("--standby", action="store_true", help="answer 503 until the agent gives a seat")
+    parser.add_argument("--readiness", help="how warm it says it is: Device, WeightsLoaded or EngineReady")
     parser.add_argument("--guarded", action="store_true", help="stop when the node's lease runs out")
     parser.add_argument("--segment-bytes", type=parse_quantity, help="own store segment, as 16Mi")
     parser.add_argument("--store-port", type=int, help="second half of the segment's name")

@@ -36,6 +36,7 @@ class Identity:
     endpoint: str
     devices: tuple[str, ...]
     guarded: bool
+    readiness: str = "EngineReady"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class SeatClient:
             endpoint=self._identity.endpoint,
             devices=self._identity.devices,
             standby=self._duty.state is not State.SERVING,
-            readiness="EngineReady",
+            readiness=self._identity.readiness,
             slot=self._slot,
             epoch=self._duty.epoch,
             guarded=self._identity.guarded,

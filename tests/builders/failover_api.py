@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, labels
+from kvpool.api.common import OwnerReference
 from kvpool.model import decisions as d
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
@@ -50,7 +51,7 @@ class Api:
 
     def _create_slot(self, action: d.CreateSlot, operator_epoch: int, now: Instant) -> None:
         _refuse_if(action.key in self.slots, f"{action.key} exists")
-        metadata = {
+        metadata: dict[str, Any] = {
             "name": action.key.name,
             "namespace": action.key.namespace,
             "uid": f"uid-{action.key.name}-{self.version()}",
@@ -58,8 +59,21 @@ class Api:
             "creationTimestamp": now.text(),
             "finalizers": [labels.FENCE_FINALIZER],
         }
+        if action.group_uid:
+            owner = {"kind": "PDGroup", "name": action.spec.pd_group, "uid": action.group_uid}
+            metadata["ownerReferences"] = [owner]
         slot = EngineSlot.parse({"metadata": metadata, "spec": action.spec.dump()})
         self.slots[action.key] = slot
+
+    def _own_slot(self, action: d.OwnSlot, operator_epoch: int, now: Instant) -> None:
+        slot = self._slot(action.key)
+        _refuse_if(slot.metadata.resource_version != action.resource_version, "slot moved")
+        owner = OwnerReference(kind="PDGroup", name=action.group, uid=action.group_uid)
+        owners = (owner,) if action.group_uid else ()
+        metadata = slot.metadata.model_copy(
+            update={"owner_references": owners, "resource_version": self.version()}
+        )
+        self.slots[action.key] = slot.model_copy(update={"metadata": metadata})
 
     def _delete_slot(self, action: d.DeleteSlot, operator_epoch: int, now: Instant) -> None:
         slot = self._slot(action.key)

@@ -11,7 +11,7 @@ import yaml
 
 from kvpool.settings import parse_settings
 from kvpool_agent.settings import parse_arguments
-from tests.chart.rendering import CHART, ROOT, helm, of_kind, render
+from tests.chart.rendering import CHART, NAMESPACE, ROOT, helm, of_kind, render
 
 KUBERNETES = "1.34"
 MATRIX = {
@@ -35,6 +35,10 @@ MATRIX = {
         "image.pullSecrets[0].name=registry",
         "operator.extraServerNames={kvpool.example.com}",
     ),
+    "devices that kubelet hands out": (
+        "agent.devices=simulated:/var/lib/kvpool/devices.json",
+        "agent.deviceResources={kvpool.dev/sim-accelerator}",
+    ),
 }
 MISSPELT = {
     "mode=observe": "/mode",
@@ -42,6 +46,9 @@ MISSPELT = {
     "operator.replicas=0": "/operator/replicas",
     "agent.hostFolder=kvpool": "/agent/hostFolder",
     "agent.devices=nvml": "/agent/devices",
+    "agent.deviceResources={sim-accelerator}": "/agent/deviceResources/0",
+    "agent.podResources=kubelet.sock": "/agent/podResources",
+    "agent.deviceResources={kvpool.dev/sim-accelerator}": "agent.devices is empty",
     "agent.ssdFolders={relative}": "/agent/ssdFolders/0",
     "keeper.userId=0": "/keeper/userId",
     "operator.ports.agent=70000": "/operator/ports/agent",
@@ -115,6 +122,31 @@ def test_agents_see_the_folders_of_their_units_and_write_for_the_keepers_user() 
     assert "--keeper-uid=1234" in pod["containers"][0]["args"]
     told = operator["spec"]["template"]["spec"]["containers"][0]["args"]
     assert {"--host-units-folder=/data/kvpool/units", "--keeper-user-id=1234"} <= set(told)
+
+
+def test_agents_see_kubelets_socket_only_when_they_are_to_ask_it_and_cannot_write_there() -> None:
+    def kubelets(*settings: str) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
+        (agent,) = of_kind(render(*settings), "DaemonSet").values()
+        pod = agent["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        args = [word for word in container["args"] if word.startswith(("--pod-", "--device-"))]
+        mounts = [found for found in container["volumeMounts"] if found["name"] == "pod-resources"]
+        return args, mounts, [found for found in pod["volumes"] if found["name"] == "pod-resources"]
+
+    devices = "agent.devices=simulated:/var/lib/kvpool/devices.json"
+    assert kubelets(devices) == (["--pod-uid=$(POD_UID)"], [], [])
+    resources = "agent.deviceResources={kvpool.dev/sim-accelerator,example.com/gpu}"
+    folder = "/var/lib/kubelet/pod-resources"
+    assert kubelets(devices, resources, "agent.podResources=/data/kubelet/pod-resources") == (
+        [
+            "--pod-uid=$(POD_UID)",
+            "--device-resources=kvpool.dev/sim-accelerator,example.com/gpu",
+            f"--pod-resources={folder}/kubelet.sock",
+            f"--pod-name={NAMESPACE}/$(POD_NAME)",
+        ],
+        [{"name": "pod-resources", "mountPath": folder, "readOnly": True}],
+        [{"name": "pod-resources", "hostPath": {"path": "/data/kubelet/pod-resources", "type": "Directory"}}],
+    )
 
 
 def test_operator_agents_and_keepers_all_pull_with_the_same_secrets() -> None:

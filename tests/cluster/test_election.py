@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kvpool.api.epoch import MOST_OPERATOR_EPOCH
 from kvpool.cluster.election import (
     EPOCH_ANNOTATION,
+    MOST_BELIEVED_EPOCH,
     Acquire,
     Claim,
     Decision,
@@ -43,6 +45,7 @@ def record(holder: str, *, duration: float = 6, epoch: int = 1, renewed: str = "
         (Observed(record("other"), 100.0), 106.0, Wait(106.0)),
         (Observed(record("other"), 100.0), 106.1, Acquire()),
         (Observed(record("other", duration=15), 100.0), 110.0, Wait(115.0)),
+        (Observed(record("other", duration=2**31 - 1), 100.0), 110.0, Wait(160.0)),
         (Observed(record("other", duration=0), 100.0), 105.0, Wait(106.0)),
         (Observed(record("other", duration=-9), 100.0), 105.0, Wait(106.0)),
     ],
@@ -74,10 +77,22 @@ def test_a_wall_clock_in_the_lease_decides_nothing() -> None:
         assert elect(observe(None, one, 10.0), "me", 10.0, 6.0) == Wait(16.0)
 
 
-@pytest.mark.parametrize("text", [None, "", "x", "-1", "1.5", "٣"])
+@pytest.mark.parametrize("text", [None, "", "x", "-1", "1.5", "٣", str(2**41 + 1), "9" * 5000])
 def test_a_malformed_epoch_counts_as_none(text: str | None) -> None:
     annotations = {} if text is None else {EPOCH_ANNOTATION: text}
     assert LeaseRecord.of(lease("other", **annotations)).epoch == 0
+
+
+def test_the_highest_epoch_that_is_believed_leaves_room_to_rise() -> None:
+    assert LeaseRecord.of(lease("other", **{EPOCH_ANNOTATION: str(2**41)})).epoch == 2**41
+    assert 2 * MOST_BELIEVED_EPOCH > MOST_OPERATOR_EPOCH > MOST_BELIEVED_EPOCH
+
+
+def test_the_count_of_transitions_stays_within_what_the_api_takes() -> None:
+    current = lease("other")
+    current["spec"]["leaseTransitions"] = 2**31 - 1
+    taken = Claim("me", 5, WALL, TIMING).manifest("l", "n", current)
+    assert taken["spec"]["leaseTransitions"] == 2**31 - 1
 
 
 def test_an_empty_lease_is_free() -> None:

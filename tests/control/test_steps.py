@@ -30,6 +30,7 @@ from kvpool.fleet.fleet import Fleet
 from kvpool.model.decisions import Announce, Plan, Reason, WriteStatus
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Leadership, Snapshot
+from kvpool.rules.epochs import MOST_SEQUENCES, slot_epoch
 from tests.control.test_execute import an_executor
 from tests.harness.faultproxy import Answer, FaultProxy
 
@@ -43,6 +44,16 @@ class Known:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(Leadership(self.epoch, since=0.0, api_back_since=0.0), kvnodes=self.kvnodes)
+
+
+@dataclass
+class Agents:
+    """Stands for the fleet: the epoch that agents are led under."""
+
+    epoch: int = 5
+
+    def set_leader(self, operator_epoch: int) -> None:
+        self.epoch = operator_epoch
 
 
 class Told(EventRecorder):
@@ -65,6 +76,7 @@ class Stepped:
 
     steps: Steps
     known: Known
+    agents: Agents
     told: Told
     stepped_up: list[int]
     failures: list[ApiError]
@@ -72,7 +84,7 @@ class Stepped:
 
 @pytest.fixture
 async def around(rest: Rest, facts: Facts, metrics: OperatorMetrics) -> Stepped:
-    known, told = Known(), Told(rest)
+    known, agents, told = Known(), Agents(), Told(rest)
     stepped_up: list[int] = []
     failures: list[ApiError] = []
 
@@ -85,7 +97,7 @@ async def around(rest: Rest, facts: Facts, metrics: OperatorMetrics) -> Stepped:
     steps = Steps(
         gatherer=cast("Gatherer", known),
         executor=an_executor(rest, facts),
-        fleet=cast("Fleet", None),
+        fleet=cast("Fleet", agents),
         routes=RouteWriter(rest, {}, first_revision=1, on_ack=lambda: None),
         stores=cast("StorePoller", None),
         workload_selectors=cast("Workloads", None),
@@ -97,11 +109,12 @@ async def around(rest: Rest, facts: Facts, metrics: OperatorMetrics) -> Stepped:
         wake=lambda *_: None,
         step_up=step_up,
     )
-    return Stepped(steps, known, told, stepped_up, failures)
+    return Stepped(steps, known, agents, told, stepped_up, failures)
 
 
-def a_kvnode(epoch: int) -> KVNode:
-    return KVNode.parse({"metadata": {"name": "n", "uid": "uid-n"}, "spec": {"operatorEpoch": epoch}})
+def a_kvnode(epoch: int, *claims: dict[str, Any]) -> KVNode:
+    spec = {"operatorEpoch": epoch, "claims": claims}
+    return KVNode.parse({"metadata": {"name": "n", "uid": "uid-n"}, "spec": spec})
 
 
 async def test_a_step_up_that_fails_is_an_error_of_the_step_and_is_tried_again(around: Stepped) -> None:
@@ -118,6 +131,20 @@ async def test_no_step_up_is_made_for_our_own_epoch(around: Stepped) -> None:
     around.known.kvnodes["n"] = a_kvnode(5)
     await around.steps.plan_failover()
     assert around.stepped_up == []
+
+
+async def test_a_leadership_that_has_given_out_its_epochs_steps_up_before_it_plans(around: Stepped) -> None:
+    claim = {"device": "d", "slot": "inference/chat-decode-0", "epoch": slot_epoch(5, MOST_SEQUENCES)}
+    around.known.kvnodes["n"] = a_kvnode(5, claim)
+    with pytest.raises(MovedOn):  # the claim is a leftover, of a node that this test alone knows
+        await around.steps.plan_failover()
+    assert (around.stepped_up, around.known.epoch) == ([5], 6)
+
+
+async def test_agents_are_led_under_an_epoch_that_the_lease_took_without_an_answer(around: Stepped) -> None:
+    around.known.epoch = 6
+    await around.steps.plan_failover()
+    assert (around.stepped_up, around.agents.epoch) == ([], 6)
 
 
 async def a_plan_for_two_pools(rest: Rest, facts: Facts, namespace: str) -> Plan:

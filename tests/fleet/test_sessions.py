@@ -10,9 +10,10 @@ from kvpool.api.supernode import EvidenceClass
 from kvpool.fleet import leases
 from kvpool.fleet.outbox import Outbox
 from kvpool.fleet.refusals import Reason, RefusedError
-from kvpool.fleet.sessions import MOST_EPOCHS_AHEAD, Session, Sessions
+from kvpool.fleet.sessions import Session, Sessions
 from kvpool.model.nodeplan import LeaseTerms, NodePlanData, PlannedUnit
 from kvpool.model.observations import EvidenceView, PeerWord
+from kvpool.rules.epochs import MOST_EPOCHS_AHEAD
 from kvpool.wire.convert_agent import EvidenceData, HelloData, LeavingData, RenewData
 from kvpool.wire.convert_bounds import MalformedError
 from kvpool.wire.convert_operator import GrantData, NotLeaderData, OperatorMessage, PlanData, WelcomeData

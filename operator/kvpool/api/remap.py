@@ -16,6 +16,15 @@ from kvpool.api.supernode import FenceLevel
 Seats = Annotated[tuple[Seat, ...], ListMap("index"), Field(max_length=64)]
 
 
+class LeftBoot(Model):
+    """The boot under which a node held the epoch being left."""
+
+    node: Name
+    """The node."""
+    boot_id: Annotated[str, Field(alias="bootID", min_length=1, max_length=64)]
+    """The kernel's boot id when the move was opened."""
+
+
 class RemapKind(StrEnum):
     """Why a slot moves."""
 
@@ -25,13 +34,17 @@ class RemapKind(StrEnum):
 
 
 _KEPT = ("operatorEpoch", "slot", "to", "fromEpoch", "epoch", "kind", "cause", "incident", "firstEvidenceAt")
+_KEPT_LISTS = ("from", "fromBoots")
 
 
 @cel(
     " && ".join(
         [
             *(f"self.{field} == oldSelf.{field}" for field in _KEPT),
-            "(has(self.from) ? self.from : []) == (has(oldSelf.from) ? oldSelf.from : [])",
+            *(
+                f"(has(self.{field}) ? self.{field} : []) == (has(oldSelf.{field}) ? oldSelf.{field} : [])"
+                for field in _KEPT_LISTS
+            ),
         ]
     ),
     "spec is immutable but for cancel: a move that is not wanted is cancelled, another is a new Remap",
@@ -62,6 +75,8 @@ class RemapSpec(Model):
     """Name of the EngineSlot."""
     from_: Annotated[Seats, Field(alias="from")] = ()
     """Seats being left; empty for Initial."""
+    from_boots: Annotated[tuple[LeftBoot, ...], ListMap("node"), Field(max_length=64)] = ()
+    """Boots of the nodes that hold the epoch being left: in another boot nothing of it runs."""
     to: Seats
     """Seats being taken."""
     from_epoch: SlotEpoch = 0

@@ -15,6 +15,12 @@ from typing import Any, TypeAlias
 from kvpool.cluster.resources import LEASES, Obj
 
 EPOCH_ANNOTATION = "kvpool.dev/operator-epoch"
+MOST_BELIEVED_EPOCH = 2**41
+"""Half of what objects can carry: whatever somebody writes into the annotation leaves room to rise."""
+LONGEST_WAIT_SECONDS = 60.0
+"""Far beyond the duration that any leader writes."""
+_MOST_TRANSITIONS = 2**31 - 1
+"""The API counts them in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,11 @@ class LeaseRecord:
 
 
 def _epoch(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
+    """The epoch that the annotation names; 0 for none, and for one that no leadership can have reached."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > len(str(MOST_BELIEVED_EPOCH)):
+        return 0
+    epoch = int(text)
+    return epoch if epoch <= MOST_BELIEVED_EPOCH else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +124,15 @@ def elect(observed: Observed | None, me: str, now: float, duration_seconds: floa
     """What candidate `me` does about the Lease at `now`.
 
     A foreign holder is waited for over the longer of its own duration and ours, from when we first saw its
-    last change, so that a Lease with a short or missing duration is never taken early.
+    last change, so that a Lease with a short or missing duration is never taken early; and at most
+    `LONGEST_WAIT_SECONDS`, so that a duration of years does not leave the cluster without a leader.
     """
     if observed is None or observed.record.holder == "":
         return Acquire()
     if observed.record.holder == me:
         return Renew()
-    until = observed.since + max(duration_seconds, observed.record.duration_seconds)
+    theirs = min(observed.record.duration_seconds, LONGEST_WAIT_SECONDS)
+    until = observed.since + max(duration_seconds, theirs)
     return Acquire() if now > until else Wait(until)
 
 
@@ -140,7 +152,7 @@ class Claim:
         spec: dict[str, Any] = dict((current or {}).get("spec") or {})
         if record is None or record.holder != self.me:
             spec["acquireTime"] = stamp
-            spec["leaseTransitions"] = 0 if record is None else record.transitions + 1
+            spec["leaseTransitions"] = 0 if record is None else min(record.transitions + 1, _MOST_TRANSITIONS)
         spec |= {
             "holderIdentity": self.me,
             # The API knows whole seconds only; rounding up keeps others waiting long enough.

@@ -77,6 +77,7 @@ class Executor:
             d.CreateKeeper: self._create_keeper,
             d.DeleteKeeper: self._delete_keeper,
             d.CreateSlot: self._create_slot,
+            d.OwnSlot: self._own_slot,
             d.DeleteSlot: self._delete_slot,
             d.ForgetSlot: self._forget_slot,
             d.OpenRemap: self._open_remap,
@@ -158,6 +159,22 @@ class Executor:
         if action.group_uid:
             metadata["ownerReferences"] = [_owner("PDGroup", action.spec.pd_group, action.group_uid)]
         return await self._create(ENGINE_SLOTS, {"metadata": metadata, "spec": spec}, managers.FAILOVER)
+
+    async def _own_slot(self, action: d.OwnSlot) -> bool:
+        known = self._facts.raw(ENGINE_SLOTS, action.key.namespace, action.key.name)
+        others = [
+            owner for owner in known["metadata"].get("ownerReferences", []) if owner["kind"] != "PDGroup"
+        ]
+        ours = [_owner("PDGroup", action.group, action.group_uid)] if action.group_uid else []
+        changes = {"metadata": {"ownerReferences": [*others, *ours]}}
+        return await self._swap(
+            ENGINE_SLOTS,
+            action.key.namespace,
+            action.key.name,
+            changes,
+            action.resource_version,
+            managers.FAILOVER,
+        )
 
     async def _delete_slot(self, action: d.DeleteSlot) -> bool:
         return await self._delete(ENGINE_SLOTS.at(action.key.namespace, action.key.name), action.uid)

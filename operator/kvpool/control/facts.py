@@ -33,6 +33,7 @@ from kvpool.cluster.store import FactStore, Key, Registration
 from kvpool.control.metrics import OperatorMetrics
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import NodeFact, PodFact
+from kvpool.rules.epochs import is_believable, named_epoch
 from kvpool.world.project import Malformed, parse_object, project_node, project_pod, ready_addresses
 
 M = TypeVar("M", bound=Model)
@@ -153,14 +154,17 @@ class Facts:
                     found[ObjectKey.of(unit.pool)].add(unit.store.master)
         return {key: frozenset(masters) for key, masters in found.items()}
 
-    def highest_epoch(self) -> int:
-        """The highest operatorEpoch that any of our objects carries."""
-        carried = [
-            *(node.spec.operator_epoch for node in self.kvnodes().values()),
-            *(slot.spec.operator_epoch for slot in self.slots().values()),
-            *(remap.spec.operator_epoch for remap in self.remaps().values()),
-        ]
-        return max(carried, default=0)
+    def highest_epoch(self, mine: int) -> int:
+        """The highest operator epoch that any of our objects carries and a leader can have reached.
+
+        `mine` is our own.
+        """
+        carried = (
+            named_epoch(thing)
+            for things in (self.kvnodes(), self.slots(), self.remaps())
+            for thing in things.values()
+        )
+        return max((epoch for epoch in carried if is_believable(epoch, mine)), default=0)
 
     def _by_name(self, resource: Resource) -> dict[str, Any]:
         return {

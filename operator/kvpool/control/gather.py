@@ -2,16 +2,23 @@
 
 from collections.abc import Callable, Mapping
 
+import structlog
+
 from kvpool.api.common import Mode
+from kvpool.cluster.election import EPOCH_ANNOTATION
 from kvpool.control import clock
 from kvpool.control.facts import Facts
 from kvpool.control.marks import Marks
 from kvpool.control.route_writer import RouteWriter
 from kvpool.control.store_poller import StorePoller
 from kvpool.control.workloads import Workloads
+from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import AgentView
 from kvpool.model.snapshot import Leadership, Snapshot
+from kvpool.rules.epochs import MOST_EPOCHS_AHEAD, believed
 from kvpool.world.holders import with_holders
+
+_log = structlog.get_logger()
 
 
 class Gatherer:
@@ -37,12 +44,13 @@ class Gatherer:
         self._workloads = workloads
         self._mode_cap = mode_cap
         self._leadership = leadership
+        self._disbelieved: frozenset[tuple[str, ObjectKey]] = frozenset()
 
     def snapshot(self) -> Snapshot:
-        """Everything known now."""
+        """Everything known now and believed."""
         facts = self._facts
         pods = facts.pods()
-        return Snapshot(
+        known = Snapshot(
             leadership=self._leadership(),
             mode_cap=self._mode_cap,
             paused=facts.paused(),
@@ -63,3 +71,14 @@ class Gatherer:
             unreadable=facts.unreadable(),
             workload_selectors=self._workloads.selectors(),
         )
+        snapshot = believed(known)
+        self._say_disbelieved(snapshot.unreadable - known.unreadable, snapshot.leadership.operator_epoch)
+        return snapshot
+
+    def _say_disbelieved(self, disbelieved: frozenset[tuple[str, ObjectKey]], mine: int) -> None:
+        for kind, key in sorted(disbelieved - self._disbelieved):
+            name = str(key) if key.namespace else key.name
+            reason = f"its operator epoch is more than {MOST_EPOCHS_AHEAD} above {mine}, this leader's own"
+            advice = f"delete it; or, when all have it, write it into {EPOCH_ANNOTATION} of the leader Lease"
+            _log.warning("object left out", kind=kind, name=name, reason=reason, advice=advice)
+        self._disbelieved = disbelieved

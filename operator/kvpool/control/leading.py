@@ -133,7 +133,7 @@ class Leading:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.watching.run(), name="watching")
                 await self.watching.synced()
-                await self.step_up(given.facts.highest_epoch())
+                await self.step_up(given.facts.highest_epoch(given.lease.epoch))
                 _log.info("leading", epoch=given.lease.epoch)
                 await self._plan()
         finally:

@@ -17,8 +17,9 @@ from kvpool.adapters.routers.base import ASSUMED_AFTER_SECONDS, Desired, Rendere
 from kvpool.api import labels
 from kvpool.api.pdgroup import Output, PDGroup
 from kvpool.cluster.apply import Applier
+from kvpool.cluster.errors import ApiError
 from kvpool.cluster.reads import find
-from kvpool.cluster.resources import ENDPOINT_SLICES, HTTP_ROUTES, SERVICES, Obj, Resource
+from kvpool.cluster.resources import ENDPOINT_SLICES, HTTP_ROUTES, PD_GROUPS, SERVICES, Obj, Resource
 from kvpool.cluster.rest import Rest
 from kvpool.control import managers
 from kvpool.control.pod_labels import PodLabels
@@ -79,6 +80,8 @@ class RouteWriter:
         self._next = first_revision
         self._on_ack = on_ack
         self._channels: dict[OutputKey, _Channel] = {}
+        self._partings: set[asyncio.Task[None]] = set()
+        """What is taken off pods for groups that were deleted."""
 
     def publish(
         self, groups: Mapping[ObjectKey, PDGroup], weights: Sequence[Weights], pods: Mapping[str, PodFact]
@@ -99,14 +102,19 @@ class RouteWriter:
         key = (ObjectKey(group.metadata.namespace, group.metadata.name), output.name)
         channel = self._channels.setdefault(key, _Channel())
         channel.pods = pods
-        before = channel.wanted
-        if before is not None and before.output == output and carried(before.members) == carried(members):
+        before, frozen = channel.wanted, group.spec.routing.on_delete == "FreezeLast"
+        if (
+            before is not None
+            and before.output == output
+            and before.frozen_on_delete == frozen
+            and carried(before.members) == carried(members)
+        ):
             return
         role = group.spec.decode if output.role.value == "Decode" else group.spec.prefill
         channel.wanted = Revision(
             group=key[0],
             group_uid=group.metadata.uid,
-            frozen_on_delete=group.spec.routing.on_delete == "FreezeLast",
+            frozen_on_delete=frozen,
             output=output,
             number=self._number(),
             members=members,
@@ -134,6 +142,34 @@ class RouteWriter:
                 channel.task.cancel()
             if key in there:
                 self._channels[key] = _Channel(ack=channel.ack)
+            elif key[0] not in groups and channel.pod_labels is not None:
+                self._take_labels_off(key, channel)
+
+    def _take_labels_off(self, key: OutputKey, channel: _Channel) -> None:
+        """Labels have no owner that could go with the group: `onDelete: Remove` takes them off here."""
+        wanted = channel.wanted
+        if wanted is not None and not wanted.frozen_on_delete:
+            task = asyncio.create_task(self._part_with_pods(channel, wanted), name=f"labels of {key[0]}")
+            self._partings.add(task)
+            task.add_done_callback(self._partings.discard)
+
+    async def _part_with_pods(self, channel: _Channel, last: Revision) -> None:
+        """Take the labels of a deleted group's output off all pods; a group that only cannot be read keeps
+        them."""
+        target = last.output.pod_label
+        if target is None or channel.pod_labels is None:
+            return
+        for pause in (*_RETRY_SECONDS, None):
+            try:
+                group = await find(self._rest, PD_GROUPS.at(last.group.namespace, last.group.name))
+                if group is None or group["metadata"]["uid"] != last.group_uid:
+                    await channel.pod_labels.bring(target.key, {}, {})
+            except ApiError as error:
+                _log.warning("labels not taken off", group=str(last.group), error=str(error))
+            else:
+                return
+            if pause is not None:
+                await asyncio.sleep(pause)
 
     def acks(self) -> tuple[OutputAck, ...]:
         """The newest acknowledged revision of each output."""
@@ -150,6 +186,7 @@ class RouteWriter:
     async def close(self) -> None:
         """End all tasks; what the outputs carry stays."""
         tasks = [channel.task for channel in self._channels.values() if channel.task is not None]
+        tasks += self._partings
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -28,10 +28,12 @@ from kvpool.plan.domain_statuses import domain_statuses
 from kvpool.plan.failover import failover_plan
 from kvpool.plan.moves import slot_of
 from kvpool.plan.node_plan import node_plans
-from kvpool.rules.epochs import operator_epochs_in
+from kvpool.rules.epochs import MOST_SEQUENCES, next_sequence, operator_epochs_in
 
 _log = structlog.get_logger()
 WORKLOAD_SECONDS = 30.0
+SEQUENCES_OF_A_PLAN = 1 << 14
+"""Slot epochs that one plan may give out; a leadership that has fewer left steps up before it plans."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,12 @@ class Steps:
         while True:
             snapshot = self.gatherer.snapshot()
             mine, highest = snapshot.leadership.operator_epoch, max(operator_epochs_in(snapshot), default=0)
-            if highest <= mine:
+            if highest <= mine and next_sequence(snapshot) <= MOST_SEQUENCES - SEQUENCES_OF_A_PLAN:
+                # The Lease may have taken a higher epoch in a write whose answer was lost.
+                self.fleet.set_leader(mine)
                 return snapshot
-            _log.warning("a higher operator epoch was seen: stepping up", seen=highest, mine=mine)
+            highest = max(highest, mine)
+            _log.warning("stepping up above the highest operator epoch", seen=highest, mine=mine)
             await self.step_up(highest)
 
     def _publish(self, snapshot: Snapshot, plan: d.Plan) -> None:

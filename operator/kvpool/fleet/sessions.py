@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from kvpool.fleet import leases, views
 from kvpool.fleet.metrics import FleetMetrics
@@ -16,6 +15,7 @@ from kvpool.fleet.plans import NewestPlan
 from kvpool.fleet.refusals import Reason, RefusedError
 from kvpool.model.nodeplan import LeaseTerms, NodePlanData
 from kvpool.model.observations import AgentView
+from kvpool.rules.epochs import MOST_EPOCHS_AHEAD, is_believable
 from kvpool.wire.convert_agent import (
     AgentMessage,
     EvidenceData,
@@ -32,11 +32,6 @@ from kvpool.wire.convert_operator import (
     WelcomeData,
 )
 from kvpool.wire.convert_report import ReportData
-
-MOST_EPOCHS_AHEAD: Final = 2**20
-"""How far above the leader's operator epoch an agent's may be. Every change of leader counts one: this many
-lie beyond the life of a cluster, while one agent that names a far larger epoch would drive the leader's, and
-with it every other agent's, to the end of what can be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +145,7 @@ class Sessions:
         if hello.node_name != certified_node:
             text = f"hello.node_name is {hello.node_name!r}, the certificate is for node {certified_node!r}"
             raise RefusedError(Reason.WRONG_NODE, text)
-        if self._epoch is not None and hello.highest_operator_epoch > self._epoch + MOST_EPOCHS_AHEAD:
+        if self._epoch is not None and not is_believable(hello.highest_operator_epoch, self._epoch):
             text = (
                 f"{hello.highest_operator_epoch} is more than {MOST_EPOCHS_AHEAD} above {self._epoch}, the "
             )

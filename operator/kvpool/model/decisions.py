@@ -94,6 +94,18 @@ class CreateSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnSlot:
+    """Let a slot go with its group, or outlive it, as the group's `onDelete` says now."""
+
+    key: ObjectKey
+    resource_version: str
+    group: str
+    group_uid: str
+    """Owner from now on; empty when the slot outlives its group."""
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSlot:
     """Ask for the deletion of a slot that its group no longer wants; the finalizer waits for the fence."""
 
@@ -247,6 +259,7 @@ Action = (
     | CreateKeeper
     | DeleteKeeper
     | CreateSlot
+    | OwnSlot
     | DeleteSlot
     | ForgetSlot
     | OpenRemap

@@ -168,14 +168,15 @@ def _claim_of(draft: Draft, remap: Remap, seat: Seat, device: str) -> Claim:
 
 def _fence_and_bind(draft: Draft, remap: Remap, slot: EngineSlot) -> None:
     """Bind the slot once everyone who held it is proven to be out, surely enough for the policy."""
-    fences = [_fence(draft, slot, seat) for seat in remap.spec.from_]
+    # The epoch that ends was held on every seat: also an engine whose seat stays has to be out of it.
+    fences = [_fence(draft, slot, seat) for seat in slot.spec.seats]
     if any(fence is None for fence in fences):
-        waits_for = [seat.node for seat, fence in zip(remap.spec.from_, fences, strict=True) if fence is None]
+        waits_for = [seat.node for seat, fence in zip(slot.spec.seats, fences, strict=True) if fence is None]
         what = f"{', '.join(waits_for)} to stop epoch {remap.spec.from_epoch}, or to be proven out"
         _wait(draft, remap, slot, FENCE_SECONDS, "FencePending", what)
         return
     proven = weakest([fence for fence in fences if fence is not None] or [NEVER_HELD])
-    nodes = [seat.node for seat in remap.spec.from_]
+    nodes = [seat.node for seat in slot.spec.seats]
     required = _required(draft, nodes)
     if proven.level.rank < required.rank:
         text = (
@@ -196,13 +197,12 @@ def _required(draft: Draft, nodes: Sequence[str]) -> FenceLevel:
 
 
 def _fence(draft: Draft, slot: EngineSlot, seat: Seat) -> Fence | None:
-    kvnode = draft.snapshot.kvnodes.get(seat.node)
     return fence_of_seat(
         key_of(slot),
         slot.spec.epoch,
         draft.snapshot.agents.get(seat.node),
         devices=seat.devices,
-        booted_as=kvnode.status.boot_id if kvnode is not None else "",
+        booted_as=draft.moves.boot_left(slot, seat.node),
         host_is_dead=draft.judgement.is_dead(seat.node),
     )
 

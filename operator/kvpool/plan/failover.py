@@ -19,6 +19,7 @@ from kvpool.plan.history import forget_old_moves
 from kvpool.plan.instances import (
     create_slots,
     delete_unwanted,
+    follow_on_delete,
     forget_deleted,
     group_of,
     is_given_up,
@@ -61,6 +62,7 @@ def failover_plan(snapshot: Snapshot, now: Instant) -> Plan:
     for _, slot in sorted(snapshot.slots.items()):
         owner = group_of(snapshot, slot)
         if owner is not None and slot.metadata.deletion_timestamp is None:
+            follow_on_delete(draft, slot, owner)
             write_slot_status(draft, slot, owner)
     route(draft)
     return draft.plan()

@@ -5,7 +5,7 @@ from typing import Final
 from kvpool.api import labels
 from kvpool.api.engineslot import EngineSlot, EngineSlotSpec
 from kvpool.api.pdgroup import PDGroup
-from kvpool.model.decisions import CreateSlot, DeleteSlot, ForgetSlot, Reason, Withheld
+from kvpool.model.decisions import CreateSlot, DeleteSlot, ForgetSlot, OwnSlot, Reason, Withheld
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import is_cordoned
@@ -69,9 +69,28 @@ def create_slots(draft: Draft, group: PDGroup) -> None:
         draft.withhold(Withheld("PDGroup", key, f"create {len(missing)} slots ({names})", hold))
         draft.explain(f"group {key}", hold)
         return
-    owner = group.metadata.uid if group.spec.routing.on_delete == "Remove" else ""
+    owner = _owner_uid(group)
     for slot, spec in missing[:MOST_NEW]:
         draft.act(CreateSlot(slot, spec, owner, Reason("Wanted", f"PDGroup {key} asks for it")))
+
+
+def _owner_uid(group: PDGroup) -> str:
+    """The UID that the group's slots are owned by; empty when they outlive it."""
+    return group.metadata.uid if group.spec.routing.on_delete == "Remove" else ""
+
+
+def follow_on_delete(draft: Draft, slot: EngineSlot, group: PDGroup) -> None:
+    """Let a slot that rests follow an edited `onDelete`: it is owned by its group, or it is not."""
+    key = key_of(slot)
+    owners = [owner.uid for owner in slot.metadata.owner_references if owner.kind == "PDGroup"]
+    wanted = _owner_uid(group)
+    rests = draft.moves.open_of(key) is None and key not in draft.opened
+    if owners == ([wanted] if wanted else []) or not rests:
+        return
+    if group_standing(draft.snapshot, group).hold is not None:
+        return
+    reason = Reason("OnDelete", f"routing.onDelete of PDGroup {slot.spec.pd_group} says so")
+    draft.act(OwnSlot(key, slot.metadata.resource_version, slot.spec.pd_group, wanted, reason))
 
 
 def _missing(snapshot: Snapshot, group: PDGroup) -> list[tuple[ObjectKey, EngineSlotSpec]]:

@@ -74,6 +74,23 @@ class Moves:
         """
         return slot.spec.epoch > 0 and any(self.was_claimed(remap) for remap in self.attempts_from(slot))
 
+    def boot_left(self, slot: EngineSlot, node: str) -> str:
+        """Return the boot of a node under which the slot's epoch was withdrawn there; empty when unknown.
+
+        The first move that was claimed tells: from then on the node was never told of the seat again, so in
+        another boot nothing of that epoch runs.
+        """
+        claimed = (remap for remap in self.attempts_from(slot) if self.was_claimed(remap))
+        return next((boot for remap in claimed if (boot := _boot_of(remap, node))), "")
+
+    def is_of_earlier_boot(self, slot: EngineSlot, node: str) -> bool:
+        """Whether a node booted anew since a move that is to leave it was opened, and said so."""
+        remap, agent = self.open_of(key_of(slot)), self._snapshot.agents.get(node)
+        if remap is None or agent is None or remap.spec.from_epoch != slot.spec.epoch:
+            return False
+        boot = _boot_of(remap, node)
+        return bool(boot and agent.boot_id and boot != agent.boot_id)
+
     def was_claimed(self, remap: Remap) -> bool:
         """Whether any device of the new seats was claimed for this move."""
         if any(stage.name is StageName.CLAIM for stage in remap.status.stages):
@@ -89,6 +106,10 @@ class Moves:
             if is_open(remap)
             for device in devices_of(remap.spec.to)
         )
+
+
+def _boot_of(remap: Remap, node: str) -> str:
+    return next((left.boot_id for left in remap.spec.from_boots if left.node == node), "")
 
 
 def devices_of(seats: Iterable[Seat]) -> tuple[DeviceRef, ...]:

@@ -139,7 +139,8 @@ def _seats(snapshot: Snapshot) -> Mapping[str, list[PlannedSeat]]:
     """Return the seats on which an engine may serve: the claim names the slot, and the slot the seat.
 
     A claim for an epoch that the slot has not reached is no seat yet; a seat whose successor was claimed, or
-    whose slot is being deleted, is none any more: its engine is told to stop.
+    whose slot is being deleted, is none any more: its engine is told to stop. Nor is one that is being left
+    and whose node booted anew meanwhile: the boot is the proof that its epoch is over, and stays it.
     """
     moves = Moves(snapshot)
     claims = {
@@ -152,6 +153,8 @@ def _seats(snapshot: Snapshot) -> Mapping[str, list[PlannedSeat]]:
         if slot.metadata.deletion_timestamp is not None or moves.is_withdrawn(slot):
             continue
         for seat in slot.spec.seats:
+            if moves.is_of_earlier_boot(slot, seat.node):
+                continue
             held = [claims.get(DeviceRef(seat.node, device)) for device in seat.devices]
             if all(
                 claim is not None and claim.slot == str(key) and claim.epoch <= slot.spec.epoch

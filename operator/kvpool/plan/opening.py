@@ -4,7 +4,7 @@ from typing import Final
 
 from kvpool.api.engineslot import EngineSlot, Seat
 from kvpool.api.pdgroup import Attach, PDGroup, RoleSpec
-from kvpool.api.remap import Remap, RemapKind, RemapPhase, RemapSpec, StageName
+from kvpool.api.remap import LeftBoot, Remap, RemapKind, RemapPhase, RemapSpec, StageName
 from kvpool.api.supernode import Supernode
 from kvpool.model.decisions import OpenRemap, Reason, Withheld
 from kvpool.model.ids import DeviceRef, ObjectKey
@@ -190,6 +190,7 @@ def _open(draft: Draft, slot: EngineSlot, need: Need, seats: tuple[Seat, ...], a
         operator_epoch=draft.snapshot.leadership.operator_epoch,
         slot=key.name,
         from_=need.seats,
+        from_boots=_boots(draft, slot.spec.seats),
         to=seats,
         from_epoch=slot.spec.epoch,
         epoch=draft.take_epoch(),
@@ -214,3 +215,14 @@ def _incident(draft: Draft, slot: EngineSlot, need: Need) -> str:
     if need.trouble is not None:
         return draft.incidents.of(need.trouble, draft.now)
     return next((remap.spec.incident for remap in draft.moves.attempts_from(slot)[::-1]), "")
+
+
+def _boots(draft: Draft, seats: tuple[Seat, ...]) -> tuple[LeftBoot, ...]:
+    """The present boots of the nodes that hold the slot's epoch, as far as they are known."""
+    found = {}
+    for seat in seats:
+        agent = draft.snapshot.agents.get(seat.node)
+        kvnode = draft.snapshot.kvnodes.get(seat.node)
+        written = kvnode.status.boot_id if kvnode is not None else ""
+        found[seat.node] = agent.boot_id if agent is not None else written
+    return tuple(LeftBoot(node=node, boot_id=boot) for node, boot in sorted(found.items()) if boot)

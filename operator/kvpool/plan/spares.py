@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kvpool.api.engineslot import EngineSlot, Seat
-from kvpool.api.pdgroup import Attach, PDGroup, RoleSpec
+from kvpool.api.pdgroup import Attach, PDGroup, RoleSpec, Standby
 from kvpool.api.remap import RemapKind
 from kvpool.api.supernode import Supernode
 from kvpool.model.ids import DeviceRef
-from kvpool.model.observations import AgentView
+from kvpool.model.observations import AgentView, EngineView
 from kvpool.plan.domains import distance, domain_unknown, members_of
 from kvpool.plan.draft import Draft
-from kvpool.plan.engines import READINESS, Engine, is_engine_pod, is_standby_pod
+from kvpool.plan.engines import READINESS, Engine, is_engine_pod, is_standby_pod, roles_of
 from kvpool.plan.freshness import is_fresh
 from kvpool.plan.liveness import HostState
 from kvpool.plan.moves import devices_of
@@ -110,8 +110,9 @@ class Search:
             held.update(engine.devices)
             if not set(engine.devices) <= set(free):
                 continue
-            if not self._fits(engine):
-                self.refused[f"held by {engine.pod.key}, which may not take the seat"] += len(engine.devices)
+            why = self._why_unfit(engine)
+            if why is not None:
+                self.refused[f"held by {engine.pod.key}, {why}"] += len(engine.devices)
             elif len(engine.devices) != size:
                 self.refused[f"{engine.pod.key} holds {len(engine.devices)}, devicesPerPod is {size}"] += 1
             else:
@@ -126,19 +127,16 @@ class Search:
         elif bare:
             self.refused["without a warm engine"] += len(bare)
 
-    def _fits(self, engine: Engine) -> bool:
-        """Whether an engine may take the seat: one of the role's own, or a standby that is warm enough."""
-        snapshot = self.draft.snapshot
-        own = is_engine_pod(snapshot, self.group, self.spec, engine.pod)
-        if own:
-            return not engine.standby or self.spec.attach is Attach.STANDBY
-        if self.spec.attach is not Attach.STANDBY or not engine.standby:
-            return False
-        warm = engine.readiness if engine.readiness in READINESS else READINESS[0]
-        needed = self.spec.standby.readiness if self.spec.standby is not None else READINESS[-1]
-        return is_standby_pod(self.group, self.spec, engine.pod) and (
-            READINESS.index(warm) >= READINESS.index(needed)
-        )
+    def _why_unfit(self, engine: Engine) -> str | None:
+        """Say why an engine may not take the seat; None for one of the role's own, or a warm standby."""
+        if is_engine_pod(self.draft.snapshot, self.group, self.spec, engine.pod):
+            takes = not engine.standby or self.spec.attach is Attach.STANDBY
+            return None if takes else "which may not take the seat"
+        if self.spec.standby is None or not engine.standby:
+            return "which may not take the seat"
+        if not is_standby_pod(self.group, self.spec, engine.pod):
+            return "which may not take the seat"
+        return why_too_cold(engine.readiness, self.spec.standby)
 
     def _takes_bare(self) -> bool:
         """Whether devices without an engine will do: an engine that comes later finds its seat."""
@@ -163,6 +161,17 @@ class Search:
         return listed(counts, most=5) if counts else "no devices are reported at all"
 
 
+def why_too_cold(readiness: str, standby: Standby) -> str | None:
+    """Say how much colder an engine is than the role asks; None for one that is warm enough.
+
+    A word that nobody knows counts as the coldest.
+    """
+    warm = readiness if readiness in READINESS else READINESS[0]
+    if READINESS.index(warm) >= READINESS.index(standby.readiness):
+        return None
+    return f"which is at {warm}, standby.readiness is {standby.readiness}"
+
+
 def device_ids(agent: AgentView) -> tuple[str, ...]:
     """Return the node's devices, sorted."""
     return tuple(sorted(device.id for device in agent.devices))
@@ -185,7 +194,12 @@ def free_devices(draft: Draft, nodes: Iterable[str]) -> tuple[DeviceRef, ...]:
         agent = draft.snapshot.agents.get(node)
         if agent is None or draft.judgement.host(node).state is not HostState.ALIVE:
             continue
-        standbys = {device for engine in agent.engines if engine.standby for device in engine.devices}
+        standbys = {
+            device
+            for engine in agent.engines
+            if engine.standby and not _serves_nobody(draft, engine)
+            for device in engine.devices
+        }
         held = {device.id for device in agent.devices if device.holder}
         held |= {device for engine in agent.engines for device in engine.devices}
         found += [
@@ -194,6 +208,18 @@ def free_devices(draft: Draft, nodes: Iterable[str]) -> tuple[DeviceRef, ...]:
             if (device not in held or device in standbys) and why_not_free(draft, node, device) is None
         ]
     return tuple(found)
+
+
+def _serves_nobody(draft: Draft, engine: EngineView) -> bool:
+    """Whether every role that an engine stands by for asks for a warmer one."""
+    pod = draft.pods.by_uid(engine.pod_uid)
+    wanted = [
+        spec.standby
+        for group in draft.snapshot.groups.values()
+        for _, spec in roles_of(group)
+        if pod is not None and spec.standby is not None and is_standby_pod(group, spec, pod)
+    ]
+    return bool(wanted) and all(why_too_cold(engine.readiness, standby) for standby in wanted)
 
 
 def seat_at(index: int, place: Place) -> Seat:

@@ -33,8 +33,9 @@ def fence_of_seat(
     """Return what proves that `epoch` of `slot` is over on one node; None while nothing does.
 
     `devices` are those of the slot's seat there: a pod that holds one and never spoke to the agent may serve.
-    `booted_as` is the boot id the node last had according to its object, empty when unknown. `host_is_dead`
-    is the finding about the host (lease run out, and witnesses). Silence of the agent alone proves nothing.
+    `booted_as` is the boot id under which the node was last told of the seat, empty when unknown.
+    `host_is_dead` is the finding about the host (lease run out, and witnesses). Silence of the agent alone
+    proves nothing.
     """
     seat = seat_under(slot, epoch, agent)
     if seat is not None and seat.phase is SeatPhase.RELEASED:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from kvpool.api.supernode import EvidenceClass
-from kvpool.model.observations import HOLDER_UNKNOWN
+from kvpool.api.supernode import EvidenceClass, SpareCounts
+from kvpool.model.observations import HOLDER_UNKNOWN, AgentView
+from kvpool.plan.supernodes import supernode_status
 from tests.builders.failover import World
+from tests.builders.failover_hosts import Host
 
 
 def world_of(*hosts: tuple[str, str, str], devices: int = 1) -> World:
@@ -16,6 +21,28 @@ def world_of(*hosts: tuple[str, str, str], devices: int = 1) -> World:
         world.with_host(name, board=board, rack=rack, devices=devices)
         world.with_engine(name, "acc-0", standby=name != hosts[0][0])
     return world.with_supernode().with_group()
+
+
+class Temperate(World):
+    """A world of :func:`world_of` whose engines say how warm they are, by host; others are EngineReady."""
+
+    def __init__(self, hosts: Sequence[tuple[str, str, str]], readiness: dict[str, str]) -> None:
+        super().__init__()
+        self.readiness = readiness
+        for number, (name, board, rack) in enumerate(hosts):
+            self.with_host(name, board=board, rack=rack).with_engine(name, "acc-0", standby=number > 0)
+        self.with_supernode()
+
+    def view_of(self, host: Host, plan_revision: int) -> AgentView:
+        view = super().view_of(host, plan_revision)
+        says = self.readiness.get(host.name, "EngineReady")
+        return replace(view, engines=tuple(replace(engine, readiness=says) for engine in view.engines))
+
+
+def spares_of(world: World) -> SpareCounts:
+    """What the Supernode says of its spares."""
+    (supernode,) = world.api.supernodes.values()
+    return supernode_status(world.operator.snapshot(), supernode, world.now).spares
 
 
 def broken(world: World, host: str = "a-first") -> World:
@@ -94,6 +121,50 @@ def test_a_device_is_no_spare_while_somebody_holds_it_or_nobody_knows(holder: st
     standby = {"podSelector": {"matchLabels": {"app": "standby"}}, "readiness": "Device"}
     world.with_group(standby=standby).start().run(20, step=1.0)
     assert broken(world).run(4).place() == "a-first/acc-0"
+
+
+@pytest.mark.parametrize(
+    ("says", "asked", "place"),
+    [
+        ("Device", "WeightsLoaded", "n-same-rack/acc-0"),
+        ("WeightsLoaded", "WeightsLoaded", "z-same-board/acc-0"),
+        ("EngineReady", "WeightsLoaded", "z-same-board/acc-0"),
+        ("WeightsLoaded", "EngineReady", "n-same-rack/acc-0"),
+        ("Device", "Device", "z-same-board/acc-0"),
+        ("a word of tomorrow", "WeightsLoaded", "n-same-rack/acc-0"),
+        ("", "Device", "z-same-board/acc-0"),
+    ],
+)
+def test_a_standby_takes_a_seat_when_it_is_as_warm_as_the_role_asks(
+    says: str, asked: str, place: str
+) -> None:
+    world = Temperate(HOSTS, {"z-same-board": says})
+    standby = {"podSelector": {"matchLabels": {"app": "standby"}}, "readiness": asked}
+    world.with_group(standby=standby).start().run(20, step=1.0)
+    assert broken(world).run(4).place() == place
+
+
+def test_a_standby_that_is_too_cold_is_named_and_counts_as_no_spare() -> None:
+    world = Temperate((HOSTS[0], HOSTS[3]), {"z-same-board": "Device"})
+    standby = {"podSelector": {"matchLabels": {"app": "standby"}}, "readiness": "WeightsLoaded"}
+    world.with_group(standby=standby).start().run(20, step=1.0)
+    assert spares_of(world).ready == 0
+    broken(world).run(4)
+    assert world.place() == "a-first/acc-0"
+    assert world.reason().code == "NoSpare"
+    assert "which is at Device, standby.readiness is WeightsLoaded" in world.reason().message
+    world.readiness["z-same-board"] = "WeightsLoaded"
+    assert world.run(10, step=1.0).place() == "z-same-board/acc-0"
+
+
+def test_a_soft_move_does_not_take_the_last_warm_standby_because_a_cold_one_is_left() -> None:
+    world = Temperate((HOSTS[0], HOSTS[2], HOSTS[3]), {"z-same-board": "Device"})
+    standby = {"podSelector": {"matchLabels": {"app": "standby"}}, "readiness": "WeightsLoaded"}
+    world.with_group(standby=standby).start().run(20, step=1.0)
+    assert spares_of(world).ready == 1
+    world.set_maintenance(["a-first"]).run(10, step=1.0)
+    assert world.place() == "a-first/acc-0"
+    assert world.reason().code == "SpareFloor"
 
 
 def test_a_warm_standby_is_preferred_to_an_empty_device_of_the_same_distance() -> None:

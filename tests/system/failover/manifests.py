@@ -17,7 +17,14 @@ API_VERSION = "kvpool.dev/v1alpha1"
 
 
 def engine_pod(
-    name: str, node: str, device: str, *, port: int, role: str, attach_seconds: float = 0.3
+    name: str,
+    node: str,
+    device: str,
+    *,
+    port: int,
+    role: str,
+    attach_seconds: float = 0.3,
+    readiness: str = "EngineReady",
 ) -> JsonObject:
     """A mock engine as a Pod of a simulated host, with one device; the local API gives it a seat."""
     options = EngineOptions(
@@ -27,6 +34,7 @@ def engine_pod(
         service_seconds=0.01,
         attach_seconds=attach_seconds,
         standby=True,
+        readiness=readiness,
         local_api=Path(STATE_FOLDER) / "agent.sock",
         devices_file=Path(DEVICES_FILE),
         pod_uid="$(POD_UID)",

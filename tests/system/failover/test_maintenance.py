@@ -9,10 +9,10 @@ import pytest
 from demo.load import classify
 from devcluster.rest import ApiError, JsonObject
 from tests.harness.waiting import wait_until
-from tests.system.failover import manifests
-from tests.system.failover.manifests import API_VERSION, GROUP, NAMESPACE, SUPERNODE
+from tests.system.failover.in_and_out import add_outputs, in_service, labelled
+from tests.system.failover.manifests import API_VERSION, GROUP, NAMESPACE
+from tests.system.failover.people import maintain, pause
 from tests.system.failover.world import (
-    NODES,
     FailoverWorld,
     condition,
     first_times,
@@ -23,8 +23,6 @@ from tests.system.failover.world import (
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("failover-maintenance")]
 
-SLICE_SERVICE = "decode"
-SERVING = "example.com/serving"
 MOVE_SECONDS = 40.0
 HOLD_SECONDS = 3.0
 
@@ -32,16 +30,7 @@ HOLD_SECONDS = 3.0
 @pytest.fixture(scope="module")
 def outputs(shared_world: FailoverWorld) -> FailoverWorld:
     """The group has two outputs more, that know only in and out."""
-    in_and_out = (
-        {"name": "slices", "type": "EndpointSlice", "endpointSlice": {"serviceName": SLICE_SERVICE}},
-        {"name": "pods", "type": "PodLabel", "podLabel": {"key": SERVING, "value": "yes"}},
-    )
-    service = {"metadata": {"name": SLICE_SERVICE, "namespace": NAMESPACE}, "spec": {"ports": [{"port": 80}]}}
-    shared_world.api.create({"apiVersion": "v1", "kind": "Service", **service})
-    wanted = manifests.group(
-        shared_world.gateway.parent_ref, port=shared_world.engine_port, outputs=in_and_out
-    )
-    shared_world.api.patch(API_VERSION, "PDGroup", GROUP, {"spec": wanted["spec"]}, NAMESPACE)
+    add_outputs(shared_world)
     return shared_world
 
 
@@ -52,36 +41,6 @@ def kept(outputs: FailoverWorld, world: FailoverWorld) -> Iterator[FailoverWorld
     yield world
     maintain(world)
     pause(world, on=False)
-
-
-def maintain(world: FailoverWorld, *nodes: str) -> None:
-    """Put these nodes under maintenance, and no others."""
-    entries = [{"node": node, "reason": "fan"} for node in nodes]
-    world.api.patch(API_VERSION, "Supernode", SUPERNODE, {"spec": {"maintenance": entries}})
-
-
-def pause(world: FailoverWorld, *, on: bool) -> None:
-    namespace = world.installed.namespace
-    metadata = {"name": "kvpool-pause", "namespace": namespace}
-    if on:
-        data = {"paused": "true"}
-        world.api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    elif world.api.find("v1", "ConfigMap", "kvpool-pause", namespace) is not None:
-        world.api.delete("v1", "ConfigMap", "kvpool-pause", namespace)
-
-
-def in_service(world: FailoverWorld) -> set[str]:
-    """Nodes whose engine the EndpointSlice calls ready."""
-    slice_ = world.api.find("discovery.k8s.io/v1", "EndpointSlice", f"{GROUP}-slices", NAMESPACE)
-    endpoints = (slice_ or {}).get("endpoints") or []
-    ready = {end["addresses"][0] for end in endpoints if end["conditions"]["ready"]}
-    return {node for node in NODES if world.installed.hosts[node].address in ready}
-
-
-def labelled(world: FailoverWorld) -> set[str]:
-    """Nodes whose engine Pod carries the label."""
-    pods = world.api.list("v1", "Pod", NAMESPACE, label_selector=f"{SERVING}=yes")
-    return {pod["spec"]["nodeName"] for pod in pods}
 
 
 def group_status(world: FailoverWorld) -> JsonObject:

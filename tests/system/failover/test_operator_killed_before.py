@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.system.failover.killing import WRITES, move_through_a_kill
+from tests.system.failover.killing import WRITES, break_through_kills
 from tests.system.failover.world import FailoverWorld
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("failover-killed-before")]
@@ -14,4 +14,4 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("failover-killed-before"
 def test_a_move_ends_bound_once_under_one_new_epoch_when_the_operator_is_killed_before(
     world: FailoverWorld, write: str
 ) -> None:
-    move_through_a_kill(world, f"before:{write}")
+    break_through_kills(world, f"before:{write}")

@@ -19,6 +19,7 @@ from kvpool.model.decisions import (
     DeleteSlot,
     ForgetSlot,
     OpenRemap,
+    OwnSlot,
     Plan,
     Reason,
     ReleaseClaims,
@@ -69,6 +70,9 @@ def _moves(action: Action) -> Iterator[Deed]:
         case CreateSlot():
             group = f"PDGroup {action.key.namespace}/{action.spec.pd_group}"
             yield Deed(f"EngineSlot {action.key}", "create the slot", action.reason.message, (group,))
+        case OwnSlot():
+            word = "let it go with" if action.group_uid else "let it outlive"
+            yield Deed(f"EngineSlot {action.key}", f"{word} its group", action.reason.message)
         case DeleteSlot() | ForgetSlot():
             word = "delete" if isinstance(action, DeleteSlot) else "let go of"
             yield Deed(f"EngineSlot {action.key}", f"{word} the slot", action.reason.message)
