@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,11 @@ FORWARDING = {"net.ipv4.ip_forward": "1"}
 
 class CablingError(Exception):
     """A link, address or rule cannot be set; the message has the program's own words."""
+
+
+def bridge_exists() -> bool:
+    """True when a cluster runs in this sandbox, or is being started or stopped."""
+    return BRIDGE in (name for _, name in socket.if_nameindex())
 
 
 def build_bridge() -> None:
@@ -94,7 +100,8 @@ def admit_at(member: Member, name: str) -> None:
 
 
 def _drop_rules(name: str) -> list[list[str]]:
-    return [["INPUT", f"--source={source}", "--jump=DROP"] for source in (address(name), pod_addresses(name))]
+    sources = (address(name), pod_addresses(name))
+    return [["INPUT", "--source", source, "--jump", "DROP"] for source in sources]
 
 
 def _ip(lines: Sequence[str], enter: Sequence[str] = ()) -> None:

@@ -54,6 +54,10 @@ class RealCluster:
     def start(self) -> RealCluster:
         """Start the control plane and the first nodes. Raises NodesImpossibleError or NotBuiltError too."""
         requirements.require([self.folder, cache_folder()])
+        if cabling.bridge_exists():
+            raise requirements.NodesImpossibleError(
+                "this sandbox has a cluster of nodes already: stop it first"
+            )
         for program in NEEDED:
             recipe.binary(program)
         cgroups.prune()
