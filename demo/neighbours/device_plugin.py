@@ -18,7 +18,7 @@ from pathlib import Path
 
 import grpc
 
-from demo.neighbours.accelerators import BROKEN, Accelerator, AcceleratorFile
+from demo.neighbours.accelerators import BROKEN
 from demo.neighbours.device_plugin_service import DevicePlugin
 from demo.neighbours.kubelet import deviceplugin_pb2 as api
 from demo.neighbours.kubelet import deviceplugin_pb2_grpc as api_grpc
@@ -119,7 +119,7 @@ async def run(file: Path, folder: Path, resource: str) -> None:
     that is told of no devices at its start would refuse pods that hold some.
     """
     devices = SimulatedDevices(file)
-    plugin = DevicePlugin(file)
+    plugin = DevicePlugin()
     registered = Registered(folder, resource, plugin)
     try:
         while True:
@@ -136,17 +136,8 @@ async def run(file: Path, folder: Path, resource: str) -> None:
         await registered.stop()
 
 
-def create(file: Path, count: int, node: str) -> None:
-    """Write a file of `count` whole devices, unless there is one."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        AcceleratorFile(file).create(
-            [Accelerator(f"0000:{number:02x}:00.0", f"SIM-{node}-{number}") for number in range(1, count + 1)]
-        )
-
-
 async def _until_signal(options: argparse.Namespace) -> None:
-    life = asyncio.create_task(run(options.devices, options.folder, options.resource))
+    life = asyncio.create_task(run(options.devices_file, options.folder, options.resource))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, life.cancel)
     with contextlib.suppress(asyncio.CancelledError):
@@ -157,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Start here."""
     parser = argparse.ArgumentParser(prog="python -m demo.neighbours.device_plugin", description=__doc__)
     parser.add_argument(
-        "--devices", type=Path, required=True, help="file of the devices, in a folder of its own"
+        "--devices-file", type=Path, required=True, help="the simulated accelerators' state; waited for"
     )
     parser.add_argument(
         "--resource", default="kvpool.dev/sim-accelerator", help="name of the extended resource"
@@ -165,11 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--folder", type=Path, default=Path("/var/lib/kubelet/device-plugins"), help="where kubelet.sock is"
     )
-    parser.add_argument("--create", type=int, default=0, help="make so many devices when there is no file")
-    parser.add_argument("--node", default="node", help="with --create: part of the devices' UUIDs")
     options = parser.parse_args(arguments)
-    if options.create:
-        create(options.devices, options.create, options.node)
     asyncio.run(_until_signal(options))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from pathlib import Path
 
 import grpc
 
@@ -13,19 +12,16 @@ from demo.neighbours.kubelet import deviceplugin_pb2_grpc as api_grpc
 
 DEVICES = "KVPOOL_SIM_DEVICES"
 """In a container that was given devices: their ids, separated by commas."""
-DEVICES_FILE = "KVPOOL_SIM_DEVICES_FILE"
-"""There too: the file that says whether they work."""
 
 Context = grpc.aio.ServicerContext[object, object]
 
 
 class DevicePlugin(api_grpc.DevicePluginServicer):
-    """Hands out the devices it was last shown. `file` is seen under the same path by the host and here."""
+    """Hands out the devices it was last shown."""
 
     options = api.DevicePluginOptions(pre_start_required=False, get_preferred_allocation_available=True)
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self) -> None:
         self._health: Mapping[str, bool] | None = None
         self._changed = asyncio.Event()
         self._watchers = 0
@@ -89,19 +85,15 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
     async def Allocate(  # noqa: N802 - the API's own name
         self, request: api.AllocateRequest, context: Context
     ) -> api.AllocateResponse:
-        """Tell containers their devices, and let them see whether these work."""
+        """Tell containers their devices."""
         known = self._health or {}
         for wanted in request.container_requests:
             for device in wanted.devices_ids:
                 if device not in known:
-                    await context.abort(grpc.StatusCode.NOT_FOUND, f"{self._file} has no device {device!r}")
-        folder = str(self._file.parent)
+                    await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no device {device!r}")
         return api.AllocateResponse(
             container_responses=[
-                api.ContainerAllocateResponse(
-                    envs={DEVICES: ",".join(sorted(wanted.devices_ids)), DEVICES_FILE: str(self._file)},
-                    mounts=[api.Mount(container_path=folder, host_path=folder, read_only=True)],
-                )
+                api.ContainerAllocateResponse(envs={DEVICES: ",".join(sorted(wanted.devices_ids))})
                 for wanted in request.container_requests
             ]
         )

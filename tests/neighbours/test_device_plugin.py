@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -13,7 +12,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from demo.neighbours.accelerators import AcceleratorFile
+from demo.neighbours.accelerators import Accelerator, AcceleratorFile
+from demo.neighbours.engine_options import parse_options
 from demo.neighbours.kubelet import deviceplugin_pb2 as api
 from devcluster.process import ManagedProcess
 from kvpool.api.supernode import EvidenceClass
@@ -44,18 +44,18 @@ class Plugin:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Iterator[Plugin]:
-    """The plugin, which made its file itself, and a kubelet that is not started yet."""
-    file = tmp_path / "sim" / "devices.json"
+    """The plugin, and a kubelet that is not started yet."""
+    file = AcceleratorFile(tmp_path / "devices.json")
+    file.create([Accelerator(FIRST, "GPU-1"), Accelerator(SECOND, "GPU-2")])
     # Unix sockets have short names; the test's own folder may be a long one.
     with tempfile.TemporaryDirectory(prefix="kvpool-") as folder:
         kubelet = RegisteringKubelet(Path(folder))
         argv = [
             *(sys.executable, "-m", "demo.neighbours.device_plugin"),
-            *("--devices", str(file), "--resource", RESOURCE, "--folder", folder),
-            *("--create", "2", "--node", "node-1"),
+            *("--devices-file", str(file.path), "--resource", RESOURCE, "--folder", folder),
         ]
         process = ManagedProcess("device plugin", argv, tmp_path / "plugin.log").start()
-        yield Plugin(process, AcceleratorFile(file), kubelet)
+        yield Plugin(process, file, kubelet)
         process.kill()
         kubelet.stop()
 
@@ -68,11 +68,6 @@ def test_the_plugin_registers_and_shows_the_devices_of_its_file(plugin: Plugin) 
     options = plugin.kubelet.plugin.GetDevicePluginOptions(api.Empty())
     assert options == request.options
     assert not options.pre_start_required
-    written = json.loads(plugin.file.path.read_text())["devices"]
-    assert [(one["id"], one["uuid"]) for one in written] == [
-        (FIRST, "SIM-node-1-1"),
-        (SECOND, "SIM-node-1-2"),
-    ]
 
 
 def test_a_device_is_unhealthy_while_it_has_a_fatal_fault(plugin: Plugin) -> None:
@@ -85,6 +80,17 @@ def test_a_device_is_unhealthy_while_it_has_a_fatal_fault(plugin: Plugin) -> Non
     plugin.wait_for(HEALTHY, "the end of the fault")
 
 
+def test_nothing_is_registered_before_the_devices_are_known(plugin: Plugin) -> None:
+    away = plugin.file.path.rename(plugin.file.path.with_name("away.json"))
+    plugin.process.kill()
+    plugin.process.start()
+    plugin.kubelet.start()
+    wait_until(lambda: "cannot be asked about" in plugin.process.tail(), DEADLINE_SECONDS, "the trouble")
+    assert plugin.kubelet.requests == []
+    away.rename(plugin.file.path)
+    plugin.wait_for(HEALTHY, "both devices")
+
+
 def test_a_file_that_cannot_be_read_breaks_no_device(plugin: Plugin) -> None:
     plugin.kubelet.start()
     plugin.wait_for(HEALTHY, "both devices")
@@ -95,25 +101,19 @@ def test_a_file_that_cannot_be_read_breaks_no_device(plugin: Plugin) -> None:
     assert plugin.kubelet.devices == {FIRST: "Unhealthy", SECOND: "Healthy"}
 
 
-def test_containers_are_told_their_devices_and_where_to_see_whether_they_work(plugin: Plugin) -> None:
+def test_containers_are_told_their_devices(plugin: Plugin) -> None:
     plugin.kubelet.start()
     plugin.wait_for(HEALTHY, "both devices")
     stub = plugin.kubelet.plugin
     wanted = [api.ContainerAllocateRequest(devices_ids=ids) for ids in ([SECOND, FIRST], [FIRST])]
     both, one = stub.Allocate(api.AllocateRequest(container_requests=wanted)).container_responses
-    assert both.envs == {
-        "KVPOOL_SIM_DEVICES": f"{FIRST},{SECOND}",
-        "KVPOOL_SIM_DEVICES_FILE": str(plugin.file.path),
-    }
-    assert one.envs["KVPOOL_SIM_DEVICES"] == FIRST
-    (mount,) = one.mounts
-    folder = str(plugin.file.path.parent)
-    assert (mount.container_path, mount.host_path, mount.read_only) == (folder, folder, True)
+    assert both.envs == {"KVPOOL_SIM_DEVICES": f"{FIRST},{SECOND}"}
+    assert one.envs == {"KVPOOL_SIM_DEVICES": FIRST}
     assert stub.PreStartContainer(api.PreStartContainerRequest()) == api.PreStartContainerResponse()
     gone = api.AllocateRequest(
         container_requests=[api.ContainerAllocateRequest(devices_ids=["0000:09:00.0"])]
     )
-    with pytest.raises(grpc.RpcError, match="has no device"):
+    with pytest.raises(grpc.RpcError, match="there is no device"):
         stub.Allocate(gone)
 
 
@@ -165,3 +165,12 @@ def test_a_told_plugin_ends_in_order_and_leaves_no_socket(plugin: Plugin) -> Non
     assert plugin.process.terminate() == 0
     assert time.monotonic() - began < 10
     assert not (plugin.kubelet.folder / plugin.kubelet.requests[0].endpoint).exists()
+
+
+def test_an_engine_takes_the_devices_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["--name=engine-0", "--address=127.0.0.1"]
+    monkeypatch.setenv("KVPOOL_SIM_DEVICES", f"{FIRST},{SECOND}")
+    assert parse_options(arguments, "").devices == (FIRST, SECOND)
+    assert parse_options([*arguments, f"--devices={FIRST}"], "").devices == (FIRST,)
+    monkeypatch.delenv("KVPOOL_SIM_DEVICES")
+    assert parse_options(arguments, "").devices == ()
