@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from devcluster.nodes.layout import (
@@ -49,9 +49,10 @@ def build_bridge() -> None:
     )
 
 
-def remove_bridge() -> None:
-    """Remove the bridge, and with it its routes; one that is not there is fine."""
-    _quietly(["ip", "link", "delete", BRIDGE])
+def remove_bridge(members: Iterable[str]) -> None:
+    """Remove the bridge with its routes and every cable; what is not there is fine."""
+    for link in (*members, BRIDGE):
+        _quietly(["ip", "link", "delete", link])
 
 
 def plug(member: Member) -> None:
