@@ -53,7 +53,7 @@ demo: build-devcluster ## The whole of kvpool on one machine; KEEP=1 leaves it r
 
 .PHONY: demo-shell
 demo-shell: setup ## A shell inside a demo that KEEP=1 left running.
-	@python -m demo.shell
+	@python -m demo.shell || [ $$? -ne 3 ] # 3: there is none; else what the last command in the shell came to
 
 .PHONY: demo-stop
 demo-stop: setup ## End a demo that KEEP=1 left running.

@@ -71,7 +71,7 @@ class Commands:
 
 
 def environment() -> dict[str, str]:
-    """What a shell inside the demonstration has: the kubeconfig, and the programs on PATH."""
+    """What a shell inside the demonstration has: the kubeconfig, the programs on PATH, and caches of its own."""
     helm = places.FOLDER / "helm"
     path = [
         str(Path(sys.executable).parent),
@@ -83,6 +83,7 @@ def environment() -> dict[str, str]:
         **os.environ,
         "KUBECONFIG": str(places.admin_kubeconfig()),
         "PATH": os.pathsep.join(path),
+        "KUBECACHEDIR": str(places.FOLDER / "kubectl-cache"),
         "COLUMNS": "100",
         "HELM_CACHE_HOME": str(helm / "cache"),
         "HELM_CONFIG_HOME": str(helm / "config"),

@@ -47,7 +47,7 @@ def wait_until_ready(commands: Commands) -> None:
     """Wait as a person would. Raises CommandFailedError."""
     for workload in ("deployment/kvpool-operator", "daemonset/kvpool-agent"):
         timeout = f"--timeout={READY_SECONDS:.0f}s"
-        commands.kubectl("rollout", "status", workload, f"--namespace={NAMESPACE}", timeout, show=False)
+        commands.kubectl("rollout", "status", workload, f"--namespace={NAMESPACE}", timeout)
 
 
 def pods_of(cluster: Cluster, component: str) -> list[JsonObject]:

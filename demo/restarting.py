@@ -23,6 +23,7 @@ def restart_agents(cluster: Cluster, deployment: Deployment, screen: Screen, los
     Raises TimeoutError.
     """
     admin = deployment.master.admin
+    screen.say(f"Waiting until the store has forgotten the segments of {lost_node} ...")
     began = time.monotonic()
     _wait_until_forgotten(cluster, admin, lost_node)
     screen.say(f"The store forgot the segments of {lost_node} {time.monotonic() - began:.1f} s later.")

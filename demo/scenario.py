@@ -42,8 +42,9 @@ def run(screen: Screen, hold: Callable[[], None]) -> None:
     commands = Commands(screen)
     with ExitStack() as parts:
         with screen.step("A control plane, five hosts, and an existing deployment"):
+            screen.say("Starting etcd, API server, controllers, scheduler, and five simulated hosts ...")
             cluster = parts.enter_context(running_cluster())
-            screen.say(f"The control plane and {len(cluster.hosts)} hosts are up.")
+            screen.say("They are up. Starting a Mooncake master, engines, and Traefik as the gateway ...")
             deployment = parts.enter_context(existing_deployment(cluster))
             wait_for_engines(cluster)
             commands.kubectl("get", "pods", f"--namespace={NAMESPACE}", "--output=wide")

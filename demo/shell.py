@@ -19,6 +19,7 @@ def main() -> int:
     try:
         if options.stop:
             sandbox.stop(places.PIDFILE)
+            print("Nothing of a demonstration is left running here.")
             return 0
         os.environ.update(commands.environment())
         os.environ["PS1"] = "kvpool demo \\w $ "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import re
 from dataclasses import dataclass
@@ -70,7 +71,12 @@ def unmount(path: Path) -> None:
 
 def mounts() -> tuple[Mount, ...]:
     """Return what is mounted in this namespace. Raises OSError."""
-    return tuple(_parse_mount(line) for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    return tuple(_parse_mount(line) for line in _mountinfo().split("\n") if line)
+
+
+def _mountinfo() -> str:
+    """Anybody's mount may have any bytes in its name, no UTF-8 too; only line feeds end a line of it."""
+    return Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
 
 
 def find_mount(path: Path) -> Mount | None:
@@ -92,9 +98,21 @@ def mappers(files: frozenset[tuple[int, int]], proc: Path = Path("/proc")) -> tu
     )
 
 
+def is_locked(file: Path) -> bool:
+    """Whether a keeper holds its lock on `file`; seen from other pid namespaces too. Raises OSError."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _maps_any(process: Path, files: frozenset[tuple[int, int]]) -> bool:
     with contextlib.suppress(OSError):
-        for line in (process / "maps").read_text().splitlines():
+        for line in (process / "maps").read_text(errors="replace").split("\n"):
             fields = line.split(maxsplit=5)
             if len(fields) > 4 and fields[4] != "0":
                 major, _, minor = fields[3].partition(":")

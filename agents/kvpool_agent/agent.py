@@ -124,6 +124,11 @@ class Agent:
         """Take the terms of a stream, unless its operator's epoch is a lower one."""
         if not self._parts.gate.admits(welcome.operator_epoch, "Welcome"):
             return False
+        if not _is_sound(welcome.ttl_ms) or welcome.max_skew_ms / 1000 > timing.LONGEST_TTL_SECONDS:
+            log.warning(
+                "refused terms that make no sense", ttl_ms=welcome.ttl_ms, skew_ms=welcome.max_skew_ms
+            )
+            return False
         self._parts.lease.welcomed(welcome.ttl_ms / 1000, welcome.max_skew_ms / 1000, strict=welcome.strict)
         if welcome.HasField("roster"):
             self._take_roster(welcome.roster)
@@ -131,7 +136,9 @@ class Agent:
 
     def granted(self, grant: wire.Grant) -> None:
         """Extend the lease, unless the operator's epoch is a lower one."""
-        if self._parts.gate.admits(grant.operator_epoch, "Grant"):
+        if not _is_sound(grant.ttl_ms):
+            log.warning("refused a grant that makes no sense", ttl_ms=grant.ttl_ms)
+        elif self._parts.gate.admits(grant.operator_epoch, "Grant"):
             self._parts.lease.granted(grant.seq, grant.ttl_ms / 1000)
             self._tell_lease()
 
@@ -225,7 +232,7 @@ class Agent:
         work: Callable[[], Awaitable[None]],
         wake: asyncio.Event | None = None,
     ) -> None:
-        """Run `work` again and again. A machine that refuses (OSError) is told and tried again."""
+        """Run `work` again and again. What fails is told and tried again; its heartbeat tells how long."""
         self._parts.hearts.beat(name)
         wake = wake or asyncio.Event()
         while True:
@@ -233,6 +240,8 @@ class Agent:
                 await work()
             except OSError as error:
                 log.warning("loop failed, goes on", loop=name, error=str(error))
+            except Exception:
+                log.exception("loop failed, goes on", loop=name)
             else:
                 self._parts.hearts.beat(name)
             try:
@@ -334,3 +343,7 @@ class Agent:
                 )
             )
         return tuple(views)
+
+
+def _is_sound(ttl_ms: int) -> bool:
+    return timing.SHORTEST_TTL_SECONDS <= ttl_ms / 1000 <= timing.LONGEST_TTL_SECONDS

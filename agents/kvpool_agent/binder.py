@@ -123,7 +123,8 @@ class Binder:
         if status is None or status.boot_id != self._boot_id:
             return KeeperView()
         age_seconds = (boottime_ns() - status.heartbeat_boottime_ns) / NANOSECONDS
-        return KeeperView(status, age_seconds < KEEPER_SILENT_SECONDS, age_seconds)
+        # A heartbeat from the future is none: such a keeper would seem alive for ever.
+        return KeeperView(status, abs(age_seconds) < KEEPER_SILENT_SECONDS, age_seconds)
 
     def _found_keys(self) -> frozenset[str]:
         """Keys of all objects that carry our name."""
@@ -237,14 +238,17 @@ class Binder:
         if file.exists():
             found = file.stat()
             users = actions.mappers(frozenset({(found.st_dev, found.st_ino)}))
-            if users:
-                raise ActionError(
-                    f"{file} is in use by pid {', '.join(map(str, users))}; it is kept until they end"
+            if users or actions.is_locked(file):
+                by = (
+                    f"pid {', '.join(map(str, users))}" if users else "a keeper that cannot be seen from here"
                 )
+                raise ActionError(f"{file} is in use by {by}; it is kept until that ends")
         self._journal.write(dataclasses.replace(record, phase=RecordPhase.RELEASING))
         file.unlink(missing_ok=True)
         for name in (contract.SPEC_FILE, contract.LEASE_FILE, contract.STATUS_FILE):
             (self._directory(record) / name).unlink(missing_ok=True)
+            for unfinished in self._directory(record).glob(f".{name}.*"):
+                unfinished.unlink(missing_ok=True)  # of a keeper or an agent that was killed as it wrote
         for action in reversed(record.actions):
             actions.undo(action)
         self._journal.write(dataclasses.replace(record, phase=RecordPhase.RELEASED, message=""))

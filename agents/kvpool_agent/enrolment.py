@@ -7,12 +7,13 @@ import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
 import structlog
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -25,7 +26,7 @@ from kvpool_agent.timing import (
     ENROL_RETRY_MOST_SECONDS,
     ENROL_SECONDS,
 )
-from kvpool_keeper.contract import replace_whole
+from kvpool_keeper.contract import read_small, replace_whole
 
 log = structlog.get_logger()
 
@@ -77,21 +78,22 @@ class Enrolment:
         """Take the certificate of an earlier start, if it is still good for this node."""
         try:
             identity = Identity(
-                key_pem=(self._folder / KEY_FILE).read_bytes(),
-                certificate_pem=(self._folder / CERTIFICATE_FILE).read_bytes(),
-                authorities_pem=(self._folder / AUTHORITIES_FILE).read_bytes(),
+                key_pem=read_small(self._folder / KEY_FILE, follow=False),
+                certificate_pem=read_small(self._folder / CERTIFICATE_FILE, follow=False),
+                authorities_pem=read_small(self._folder / AUTHORITIES_FILE, follow=False),
                 renew_at=datetime.now(UTC),
             )
             certificate = x509.load_pem_x509_certificate(identity.certificate_pem)
-            serialization.load_pem_private_key(identity.key_pem, None)
+            key = serialization.load_pem_private_key(identity.key_pem, None)
+            if key.public_key() != certificate.public_key():
+                raise ValueError("the key is not the certificate's")  # noqa: TRY301 - one way out
+            named = _names(certificate, self._options.node_name)
         except FileNotFoundError:
             return
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
             log.warning("kept certificate is unreadable", error=str(error))
             return
-        if not _names(certificate, self._options.node_name) or certificate.not_valid_after_utc < datetime.now(
-            UTC
-        ):
+        if not named or certificate.not_valid_after_utc < datetime.now(UTC):
             log.info("kept certificate is of another node or ran out")
             return
         self._identity = Identity(
@@ -124,12 +126,12 @@ class Enrolment:
     async def _enrol(self) -> Identity:
         """Ask once. Raises EnrolmentError or OSError."""
         options = self._options
-        token = await asyncio.to_thread(_read, options.token_file, "token")
+        token = _text_of(await asyncio.to_thread(_read, options.token_file, "token"), options.token_file)
         authorities = await asyncio.to_thread(_read, options.ca_file, "operator's authority")
         key = ec.generate_private_key(ec.SECP256R1())
         request = agent_pb2.EnrollRequest(
             csr_pem=_signing_request(key, options.node_name),
-            token=token.decode().strip(),
+            token=token.strip(),
             node_name=options.node_name,
         )
         channel = grpc.aio.secure_channel(
@@ -151,9 +153,11 @@ class Enrolment:
     def _keep(self, key: ec.EllipticCurvePrivateKey, response: agent_pb2.EnrollResponse) -> Identity:
         try:
             certificate = x509.load_pem_x509_certificate(response.certificate_pem)
-        except ValueError as error:
-            raise EnrolmentError(f"the certificate of the answer is unreadable: {error}") from error
-        if not _names(certificate, self._options.node_name):
+            named = _names(certificate, self._options.node_name)
+            x509.load_pem_x509_certificates(response.ca_pem)
+        except (ValueError, x509.DuplicateExtension) as error:
+            raise EnrolmentError(f"a certificate of the answer is unreadable: {error}") from error
+        if not named:
             raise EnrolmentError(f"the certificate of the answer does not name {self._options.node_name}")
         key_pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -166,8 +170,8 @@ class Enrolment:
             replace_whole(self._folder / name, content, durable=True)
         renew_at = _renew_at(certificate)
         if response.renew_after_seconds:
-            asked = datetime.now(UTC).timestamp() + response.renew_after_seconds
-            renew_at = min(renew_at, datetime.fromtimestamp(asked, UTC))
+            life_seconds = (renew_at - datetime.now(UTC)).total_seconds()
+            renew_at -= timedelta(seconds=max(0.0, life_seconds - response.renew_after_seconds))
         log.info("enrolled", node=self._options.node_name, renew_at=renew_at.isoformat())
         return Identity(key_pem, response.certificate_pem, response.ca_pem, renew_at)
 
@@ -181,12 +185,19 @@ def channel_options(server_name: str) -> tuple[tuple[str, int | str], ...]:
 
 def _read(path: Path, what: str) -> bytes:
     try:
-        content = path.read_bytes()
+        content = read_small(path, follow=True)
     except FileNotFoundError:
         raise EnrolmentError(f"{what}: waiting for {path} to appear") from None
     if not content.strip():
         raise EnrolmentError(f"{what}: {path} is empty")
     return content
+
+
+def _text_of(token: bytes, path: Path) -> str:
+    try:
+        return token.decode()
+    except UnicodeDecodeError as error:
+        raise EnrolmentError(f"token: {path} is no text: {error}") from error
 
 
 def _signing_request(key: ec.EllipticCurvePrivateKey, node_name: str) -> bytes:

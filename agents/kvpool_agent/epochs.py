@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
-from kvpool_keeper.contract import replace_whole
+from kvpool_keeper.contract import Count, read_small, replace_whole
 
 log = structlog.get_logger()
+
+_EPOCH: TypeAdapter[int] = TypeAdapter(Count)
 
 
 class EpochGate:
@@ -24,10 +27,10 @@ class EpochGate:
     def load(self) -> None:
         """Read what was accepted before; an unreadable file counts as nothing and is overwritten later."""
         try:
-            self.highest = int(json.loads(self._file.read_text()))
+            self.highest = _EPOCH.validate_json(read_small(self._file, follow=False))
         except FileNotFoundError:
             return
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValidationError) as error:
             log.warning("highest operator epoch is unreadable", file=str(self._file), error=str(error))
 
     def admits(self, epoch: int, what: str) -> bool:

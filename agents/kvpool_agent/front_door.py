@@ -51,11 +51,17 @@ class FrontDoor:
         return f"unix-abstract:{self._inner}"
 
     async def open(self) -> None:
-        """Listen on the public socket. Raises OSError."""
-        with contextlib.suppress(FileNotFoundError):
-            self._public.unlink()
-        self._server = await asyncio.start_unix_server(self._pass_on, str(self._public))
-        self._public.chmod(SOCKET_MODE)
+        """Listen on the public socket. Raises OSError.
+
+        It gets its name last, so that nobody ever sees it open to more than its group.
+        """
+        beside = self._public.with_suffix(".new")
+        beside.unlink(missing_ok=True)
+        public = socket.socket(socket.AF_UNIX)
+        public.bind(str(beside))
+        beside.chmod(SOCKET_MODE)
+        self._server = await asyncio.start_unix_server(self._pass_on, sock=public)
+        beside.replace(self._public)
 
     async def close(self) -> None:
         """Stop listening; what is connected ends with gRPC's side."""

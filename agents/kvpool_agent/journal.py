@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from kvpool_agent.units import Record
-from kvpool_keeper.contract import replace_whole, sync_folder
+from kvpool_keeper.contract import read_small, replace_whole, sync_folder
 
 log = structlog.get_logger()
 
@@ -42,7 +43,8 @@ class Journal:
         """Read all records; those that are unreadable go to the quarantine. Raises OSError."""
         self._records.clear()
         for unfinished in self._folder.glob(".*.json.*"):
-            unfinished.unlink()  # a write that never was renamed: nothing was done after it
+            with contextlib.suppress(OSError):  # not ours then, and in nobody's way
+                unfinished.unlink()  # a write that never was renamed: nothing was done after it
         for path in sorted(self._folder.glob("*.json")):
             record = self._read(path)
             if record is not None:
@@ -69,20 +71,23 @@ class Journal:
 
     def _read(self, path: Path) -> Record | None:
         try:
-            content = json.loads(path.read_bytes())
+            content = json.loads(read_small(path, follow=False))
             if not isinstance(content, dict) or content.get("version") != RECORD_VERSION:
                 raise ValueError(f"not a record of version {RECORD_VERSION}")  # noqa: TRY301 - one way out
             record = _RECORD.validate_python(content)
             if f"{record.key}.json" != path.name:
                 raise ValueError(f"its name is not that of its unit, {record.key}")  # noqa: TRY301 - as above
-        except (ValueError, ValidationError, OSError) as error:
+        except (ValueError, ValidationError, RecursionError, OSError) as error:
             self._set_aside(path, str(error).splitlines()[0])
             return None
         return record
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self._quarantine / f"{path.name}.{time.time_ns()}"
-        path.replace(aside)
+        try:
+            path.replace(aside)
+        except OSError as error:
+            why, aside = f"{why}; it stays, it cannot be moved: {error.strerror}", path
         self.unreadable = (*self.unreadable, path.name)
         log.error(
             "journal record is unreadable and was set aside", record=path.name, kept=str(aside), why=why

@@ -5,20 +5,36 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from kvpool.api.supernode import LeasePolicy
 from kvpool.rules.lease import LeaseTerms, NodeLease, PeerState, PeerWord, Stand, own_word, sees_outage, stand
-from kvpool_agent.timing import DEFAULT_MAX_SKEW_SECONDS, DEFAULT_TTL_SECONDS, RENEWS_PER_TTL
-from kvpool_keeper.contract import LEASE_FILE, LeaseFile, Peer, boottime_ns, replace_whole, write_file
+from kvpool_agent.timing import (
+    DEFAULT_MAX_SKEW_SECONDS,
+    DEFAULT_TTL_SECONDS,
+    LONGEST_TTL_SECONDS,
+    RENEWS_PER_TTL,
+    SHORTEST_TTL_SECONDS,
+)
+from kvpool_keeper.contract import (
+    LEASE_FILE,
+    LeaseFile,
+    Peer,
+    boottime_ns,
+    read_small,
+    replace_whole,
+    write_file,
+)
 
 log = structlog.get_logger()
 
 NANOSECONDS = 1_000_000_000
 MILLISECONDS = 1000
+Ttl = Annotated[float, Field(ge=SHORTEST_TTL_SECONDS, le=LONGEST_TTL_SECONDS)]
 STARTUP_GRACE_SECONDS = 5.0
 """A new agent first tries to renew: nobody enforced a deadline while there was none."""
 
@@ -38,11 +54,11 @@ class LeaseState:
     """What is kept of the lease on disk."""
 
     boot_id: str = ""
-    deadline_seconds: float | None = None
-    ttl_seconds: float = DEFAULT_TTL_SECONDS
-    max_skew_seconds: float = DEFAULT_MAX_SKEW_SECONDS
+    deadline_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    ttl_seconds: Ttl = DEFAULT_TTL_SECONDS
+    max_skew_seconds: Annotated[float, Field(ge=0, le=LONGEST_TTL_SECONDS)] = DEFAULT_MAX_SKEW_SECONDS
     strict: bool = False
-    roster_revision: int = 0
+    roster_revision: Annotated[int, Field(ge=0, le=2**64 - 1)] = 0
     members: tuple[Member, ...] = ()
 
 
@@ -65,15 +81,20 @@ class LeaseBook:
     def load(self) -> None:
         """Read lease and guard group of an earlier agent of this boot."""
         try:
-            state = _STATE.validate_json(self._file.read_bytes())
+            state = _STATE.validate_json(read_small(self._file, follow=False))
         except FileNotFoundError:
             return
         except (OSError, ValidationError) as error:
             log.warning("lease is unreadable", file=str(self._file), error=str(error).splitlines()[0])
             return
-        if state.boot_id == self._boot_id:
-            self._state = state
-            self._lease = NodeLease(state.deadline_seconds)
+        if state.boot_id != self._boot_id:
+            return
+        latest = self._started_seconds + LONGEST_TTL_SECONDS
+        if state.deadline_seconds is not None and state.deadline_seconds > latest:
+            log.warning("lease ends later than it can have been granted for", file=str(self._file))
+            return
+        self._state = state
+        self._lease = NodeLease(state.deadline_seconds)
 
     @property
     def members(self) -> tuple[Member, ...]:

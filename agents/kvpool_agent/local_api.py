@@ -13,18 +13,20 @@ import grpc
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from kvpool.wire import convert_bounds as bounds
 from kvpool.wire.v1alpha1 import local_pb2, local_pb2_grpc
 from kvpool_agent.front_door import FrontDoor
 from kvpool_agent.pod_of_process import pod_mismatch
 from kvpool_agent.processes import identify, is_gone
 from kvpool_agent.seats import Command, Engine, SeatBook, SeatRecord, Verb
-from kvpool_agent.timing import LOCAL_API_OPTIONS, MOST_UNSENT, REGISTER_SECONDS
-from kvpool_keeper.contract import replace_whole
+from kvpool_agent.timing import LOCAL_API_OPTIONS, MOST_UNPLANNED_SEATS, MOST_UNSENT, REGISTER_SECONDS
+from kvpool_keeper.contract import read_small, replace_whole
 
 log = structlog.get_logger()
 
 _RECORDS = TypeAdapter(tuple[SeatRecord, ...])
 STOP_GRACE_SECONDS = 0.5
+LONGEST_READINESS, LONGEST_DEVICE = 63, 128
 
 
 @dataclass
@@ -173,12 +175,39 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
                 first = await anext(requests)
             problem = f"the first message is {first.WhichOneof('message')}, not register"
             if first.HasField("register"):
-                if first.register.pod_uid:
+                problem = self._problem(first.register)
+                if not problem:
                     return first.register
-                problem = "register.pod_uid is empty; it must name the engine's pod"
         self.refused_messages += 1
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, problem)
         raise AssertionError("abort raises")
+
+    def _problem(self, register: local_pb2.Register) -> str:
+        """Say why a Register is not taken; empty when it is.
+
+        What the operator refuses is refused here: one such engine would cost the node every Report.
+        """
+        if not register.pod_uid:
+            return "register.pod_uid is empty; it must name the engine's pod"
+        try:
+            bounds.identifier("register.pod_uid", register.pod_uid, bounds.MAX_UID)
+            bounds.identifier("register.pod_name", register.pod_name, bounds.MAX_NAMESPACED_NAME)
+            bounds.identifier("register.endpoint", register.endpoint)
+            bounds.identifier("register.readiness", register.readiness, LONGEST_READINESS)
+            for device in bounds.items("register.devices", register.devices):
+                bounds.identifier("register.devices", device, LONGEST_DEVICE, required=True)
+            bounds.identifier("register.slot", register.slot, bounds.MAX_NAMESPACED_NAME)
+            bounds.count("register.epoch", register.epoch)
+        except bounds.MalformedError as error:
+            return str(error)
+        if not register.slot:
+            return ""
+        if [bool(part) for part in register.slot.split("/")] != [True, True]:
+            return f"register.slot: {register.slot!r} is not namespace/name"
+        known = (register.slot, register.epoch) in self.book.records
+        if not known and self.book.unplanned >= MOST_UNPLANNED_SEATS:
+            return f"register.slot: {self.book.unplanned} seats outside the plan are served already"
+        return ""
 
     async def _listen(self, connection: Connection, requests: AsyncIterator[local_pb2.AttachRequest]) -> None:
         async for request in requests:
@@ -190,8 +219,8 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
                     self.book.stopped(connection.number, request.stopped.slot, request.stopped.epoch)
                     self.settle()
                 case "stats":
-                    connection.requests_running = request.stats.requests_running
-                    connection.hbm_kv_bytes = request.stats.hbm_kv_bytes
+                    connection.requests_running = min(request.stats.requests_running, bounds.MAX_INTEGER)
+                    connection.hbm_kv_bytes = min(request.stats.hbm_kv_bytes, bounds.MAX_INTEGER)
                 case _:
                     self.refused_messages += 1
 
@@ -218,12 +247,10 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
 
     def _load(self) -> None:
         try:
-            text = self._seats_file.read_bytes()
+            records = _RECORDS.validate_json(read_small(self._seats_file, follow=False))
         except FileNotFoundError:
             return
-        try:
-            records = _RECORDS.validate_json(text)
-        except ValidationError as error:
+        except (OSError, ValidationError) as error:
             aside = self._seats_file.with_suffix(".unreadable")
             self._seats_file.replace(aside)
             log.warning(

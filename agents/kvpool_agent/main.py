@@ -64,7 +64,7 @@ class NoDevices:
 def make_binder(settings: Settings, places: Places, boot_id: str) -> tuple[Journal, Binder]:
     """Put the binding side together. Raises ActionError when --tmpfs asks for rights that are missing."""
     owner = (settings.keeper_uid, settings.keeper_gid)
-    ability = find_ability(settings.tmpfs, places.root)
+    ability = find_ability(settings.tmpfs, places.trial)
     log.info("tmpfs", mounts=ability.mount, mpol=ability.mpol, noswap=ability.noswap)
     backends: tuple[Backend, ...] = (
         TmpfsBackend(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import ValidationError
 
 from kvpool.rules.lease import PeerState
+from kvpool.wire.convert_bounds import MAX_ITEMS, MAX_NAME
 from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from kvpool_agent.devices.base import Device, Fault
 from kvpool_agent.lease import Member
@@ -72,9 +73,9 @@ def report(state: NodeState, now_boottime_seconds: float, now_wall_seconds: floa
     return wire.Report(
         applied_revision=state.applied_revision,
         units=[_unit_report(unit) for unit in state.units],
-        seats=[_seat_report(seat) for seat in state.seats],
+        seats=[_seat_report(seat) for seat in _told(state.seats)],
         devices=[_device_report(device, now_wall_seconds) for device in state.devices],
-        sources=[_source_report(source) for source in state.sources],
+        sources=[_source_report(source) for source in state.sources[:MAX_ITEMS]],
         age_ms=_age_ms(now_boottime_seconds, state.observed_at_seconds),
         engines=[_engine_report(engine) for engine in state.engines],
         refused_epochs=state.refused_epochs,
@@ -124,6 +125,17 @@ def _age_ms(now_seconds: float, then_seconds: float) -> int:
     return max(0, int((now_seconds - then_seconds) * MILLISECONDS))
 
 
+def printable(name: str) -> str:
+    """Return what the operator takes for a name: it refuses a whole Report for one that it does not."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)[:MAX_NAME]
+
+
+def _told(seats: tuple[SeatRecord, ...]) -> Iterable[SeatRecord]:
+    """As many seats as the operator takes: the newest, and those that are over last."""
+    by_weight = sorted(seats, key=lambda seat: (seat.state is SeatState.RELEASED, -seat.epoch))
+    return sorted(by_weight[:MAX_ITEMS], key=lambda seat: seat.key)
+
+
 def _text(message: str) -> str:
     """Cut what names files, which may be any bytes, to what the wire takes."""
     return message[:LONGEST_MESSAGE].encode(errors="replace").decode()
@@ -166,10 +178,9 @@ def _unit_report(unit: UnitView) -> wire.UnitReport:
         used_bytes=unit.used_bytes,
         placement=unit.placement,
         placement_verified=unit.placement_verified,
-        segment=unit.segment,
+        segment=printable(unit.segment),
         findings=[
-            wire.Finding(reason=finding.reason, message=_text(finding.message))
-            for finding in unit.findings
+            wire.Finding(reason=finding.reason, message=_text(finding.message)) for finding in unit.findings
         ],
         message=_text(unit.message),
     )
@@ -201,7 +212,7 @@ def _device_report(device: Device, now_wall_seconds: float) -> wire.DeviceReport
 
 def _source_report(source: Source) -> wire.SourceReport:
     return wire.SourceReport(
-        key=source.key,
+        key=printable(source.key),
         tier=source.tier,
         backend=source.backend,
         numa_node=source.numa_node,

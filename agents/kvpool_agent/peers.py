@@ -10,7 +10,7 @@ from kvpool.rules.lease import PeerState, PeerWord
 from kvpool_agent.lease import Member, boottime_seconds
 from kvpool_agent.timing import MOST_WITNESSES
 from kvpool_keeper.answer import Answer
-from kvpool_keeper.probe import Probe, any_answers, ask_peers
+from kvpool_keeper.probe import ask_peers, hosts_that_answer
 
 KUBELET_PORT = 10250
 
@@ -58,13 +58,11 @@ class PeerWatch:
         probes = await ask_peers({node: member.peer_address for node, member in chosen.items()})
         current = {member.node for member in members}
         self._sightings = {node: seen for node, seen in self._sightings.items() if node in current}
+        silent = {node: chosen[node].host_address for node, probe in probes.items() if not probe.reached}
+        # The probe of last resort: the kubelet's port on the host's address.
+        up = await hosts_that_answer(silent, self._kubelet_port)
         for node, probe in probes.items():
-            reached = probe.reached or await self._host_answers(probe, chosen[node])
-            self._sightings[node] = Sighting(reached, probe.state, asked_at_seconds)
-
-    async def _host_answers(self, probe: Probe, member: Member) -> bool:
-        """The probe of last resort: the kubelet's port on the host's address."""
-        return not probe.reached and await any_answers(member.host_address, (self._kubelet_port,))
+            self._sightings[node] = Sighting(probe.reached or node in up, probe.state, asked_at_seconds)
 
 
 def witnessed(node: str, members: Sequence[Member]) -> tuple[Member, ...]:

@@ -9,9 +9,17 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import structlog
+from pydantic import Field, TypeAdapter, ValidationError
 
 from kvpool.rules.unit_folder import unit_directory_name
-from kvpool_keeper.contract import replace_whole
+from kvpool_keeper.contract import Count, read_small, replace_whole
+
+log = structlog.get_logger()
+
+_INCARNATION: TypeAdapter[int] = TypeAdapter(Annotated[Count, Field(le=2**62)])
 
 LABEL_PREFIX = "kvpool-"
 """Begins the name of everything the agent makes outside its state directory, and of its tmpfs mounts."""
@@ -48,6 +56,11 @@ class Places:
         """Private key, certificate and authorities."""
         return self.root / "identity"
 
+    @property
+    def trial(self) -> Path:
+        """Where the agent tries at its start what it may mount; kept, so that a full disk does not matter."""
+        return self.root / "trial"
+
     def unit(self, name: str, generation: int) -> Path:
         """Return the directory of one unit."""
         return self.units / unit_directory_name(name, generation)
@@ -55,7 +68,7 @@ class Places:
     def make(self) -> None:
         """Make the folders; others may pass through, but only read what is theirs. Raises OSError."""
         self.root.mkdir(parents=True, exist_ok=True)
-        for folder in (self.units, self.journal, self.quarantine):
+        for folder in (self.units, self.journal, self.quarantine, self.trial):
             folder.mkdir(exist_ok=True)
         self.identity.mkdir(mode=0o700, exist_ok=True)
 
@@ -78,8 +91,11 @@ class Places:
         """
         path = self.root / "incarnation.json"
         last = 0
-        with contextlib.suppress(OSError, ValueError, TypeError):  # first start: the clock alone has to do
-            last = int(json.loads(path.read_text()))
+        with contextlib.suppress(OSError, ValidationError):  # first start: the clock alone has to do
+            last = _INCARNATION.validate_json(read_small(path, follow=False))
         incarnation = max(last + 1, time.time_ns() // 1_000_000)
-        replace_whole(path, json.dumps(incarnation).encode(), durable=True)
+        try:
+            replace_whole(path, json.dumps(incarnation).encode(), durable=True)
+        except OSError as error:  # a full disk; the lease matters more, and clocks rarely go back
+            log.warning("incarnation cannot be kept, the clock has to do", error=str(error))
         return incarnation

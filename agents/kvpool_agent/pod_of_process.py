@@ -28,8 +28,8 @@ def pod_mismatch(pid: int, claimed_uid: str, proc: Path = Path("/proc")) -> str:
     Processes without pods, and those of the agent's own (which then is no proof of anything), may claim any.
     """
     try:
-        found = pod_uid_in((proc / str(pid) / "cgroup").read_text())
-        own = pod_uid_in((proc / "self" / "cgroup").read_text())
+        found = pod_uid_in((proc / str(pid) / "cgroup").read_text(errors="replace"))
+        own = pod_uid_in((proc / "self" / "cgroup").read_text(errors="replace"))
     except OSError:
         return ""  # gone, or of a pid namespace that cannot be seen
     if found in ("", own, claimed_uid):

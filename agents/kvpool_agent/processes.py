@@ -32,7 +32,7 @@ def _starttime(pid: int, proc: Path) -> int | None:
     if pid <= 0:
         return None
     try:
-        after_name = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        after_name = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     if after_name[0] in ("Z", "X"):

@@ -10,7 +10,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Annotated
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from kvpool.api.supernode import FenceLevel
@@ -64,7 +66,7 @@ class SeatRecord:
     """One slot under one epoch on this node."""
 
     slot: str
-    epoch: int
+    epoch: Annotated[int, Field(ge=0, le=2**63 - 1)]
     devices: tuple[str, ...]
     state: SeatState = SeatState.WAITING
     told: bool = False
@@ -127,6 +129,13 @@ class SeatBook:
     _sent: set[tuple[int, Verb, str, int]] = field(default_factory=set)
     _strays: set[tuple[int, str, int]] = field(default_factory=set)
     """Connections that serve a seat on which another engine sits, with slot and epoch."""
+
+    @property
+    def unplanned(self) -> int:
+        """How many seats outside the plan an engine serves or has to stop."""
+        return sum(
+            record.told and record.key not in (self._planned or {}) for record in self.records.values()
+        )
 
     def plan(self, seats: Iterable[PlannedSeat], *, hold: bool) -> None:
         """Take a new plan."""

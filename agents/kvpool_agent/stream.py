@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -28,6 +29,7 @@ from kvpool_agent.timing import (
     REPORT_GAP_SECONDS,
     REPORT_SECONDS,
     RESOLVE_SECONDS,
+    STEADY_STREAM_SECONDS,
     WRITE_SECONDS,
 )
 
@@ -137,13 +139,19 @@ class OperatorStream:
                 await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
                 wait = min(wait * 2, REDIAL_MOST_SECONDS)
                 continue
-            wait, failed_in_a_row = REDIAL_FIRST_SECONDS, 0
+            failed_in_a_row = 0
+            began = time.monotonic()
             try:
                 await self._follow(self._session)
             finally:
                 session, self._session = self._session, None
                 self._node.ended()
                 await session.channel.close()
+            if time.monotonic() - began > STEADY_STREAM_SECONDS:
+                wait = REDIAL_FIRST_SECONDS
+            else:  # an operator that ends every stream at once must not be dialled without rest
+                await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+                wait = min(wait * 2, REDIAL_MOST_SECONDS)
 
     async def leave(self) -> None:
         """Say that the agent goes down on purpose."""

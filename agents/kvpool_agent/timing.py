@@ -8,6 +8,8 @@ REPORT_GAP_SECONDS = 0.1
 """Changes within this time share one Report."""
 DEFAULT_TTL_SECONDS = 10.0
 DEFAULT_MAX_SKEW_SECONDS = 1.0
+SHORTEST_TTL_SECONDS, LONGEST_TTL_SECONDS = 0.1, 86_400.0
+"""Terms beyond these make no sense: a shorter lease is renewed without rest, a longer one fences nobody."""
 RENEWS_PER_TTL = 5
 MOST_MISSED_GRANTS = 2
 """After so many unanswered Renews the stream is dialled anew.
@@ -21,6 +23,8 @@ DIAL_SETTLE_SECONDS = 0.3
 """After the first Welcome, other addresses have so long to say whether they lead to the same operator."""
 REDIAL_FIRST_SECONDS = 0.25
 REDIAL_MOST_SECONDS = 2.0
+STEADY_STREAM_SECONDS = 5.0
+"""A stream that lived for so long is dialled anew at once."""
 WRITE_SECONDS = 5.0
 RESOLVE_SECONDS = 3.0
 LEAVING_MS = 30_000
@@ -53,6 +57,8 @@ CONTENTS_LOST_SHOWN_SECONDS = 600.0
 MOST_WITNESSES = 8
 """Peers of other boards that one node watches while it holds its lease."""
 MOST_ENGINES = 64
+MOST_UNPLANNED_SEATS = 32
+"""Seats outside the plan that engines may say they serve: all are kept and reported until they ended."""
 MOST_UNSENT = 64
 MOST_RELEASED_SEATS = 256
 MOST_FINDINGS = 8

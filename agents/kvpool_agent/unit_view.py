@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from kvpool.api.kvnode import UnitPhase
+from kvpool.wire.convert_bounds import MAX_ITEMS, MAX_NAME
+from kvpool_agent.messages import printable
 from kvpool_agent.plan_apply import Look, Situation, conflict
 from kvpool_agent.timing import CONTENTS_LOST_SHOWN_SECONDS, MOST_FINDINGS
 from kvpool_agent.units import Finding, Record, RecordPhase, UnitPlan, UnitView
@@ -39,7 +42,10 @@ def unit_views(
         if unit.key not in situation.records
     ]
     strangers = sorted(situation.orphans - {unit.key for unit in planned.values()})
-    return _by_name([*views, *(_of_orphan(key) for key in strangers)], recorded=len(situation.records))
+    # The operator refuses longer Reports; what is recorded or planned goes before what lies about.
+    shown = strangers[: max(0, MAX_ITEMS - len(views))]
+    views += [_of_orphan(key, unshown=len(strangers) - len(shown)) for key in shown]
+    return _by_name(views, recorded=len(situation.records))
 
 
 def _by_name(views: list[UnitView], *, recorded: int) -> tuple[UnitView, ...]:
@@ -64,13 +70,17 @@ def _of_planned(unit: UnitPlan, trouble: str, *, hold: bool) -> UnitView:
     return UnitView(unit.name, unit.generation, phase, unit.size_bytes, message=message)
 
 
-def _of_orphan(key: str) -> UnitView:
+def _of_orphan(key: str, *, unshown: int) -> UnitView:
     """Something that carries our name, without a record and without a plan that names it."""
+    key = printable(key) or "unnamed"  # whoever made it may have chosen any bytes
     name, _, generation = key.rpartition("-g")
+    known = re.fullmatch("[0-9]{1,18}", generation)
     message = f"{key} carries kvpool's name but no record knows it; it is kept, remove it by hand if unwanted"
+    if unshown:
+        message += f" (so are {unshown} more that are not shown)"
     return UnitView(
-        name or key,
-        int(generation) if generation.isdigit() else 0,
+        (name or key)[:MAX_NAME],
+        int(generation) if known else 0,
         UnitPhase.DEGRADED,
         0,
         findings=(Finding("Quarantined", message),),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic.dataclasses import dataclass
 
 from kvpool.rules.unit_folder import unit_directory_name
-from kvpool_keeper.contract import KeeperStatus, MooncakeMount, Release
+from kvpool_keeper.contract import Count, KeeperStatus, MooncakeMount, Release
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class UnitPlan:
     """One unit of the operator's plan; see NodePlan.units."""
 
     name: str
-    generation: int
-    size_bytes: int
+    generation: Count
+    size_bytes: Count
     backend: str
     """tmpfs or file."""
     pool: str = ""
@@ -25,7 +25,7 @@ class UnitPlan:
     numa_node: int = -1
     path: str = ""
     """Folder of backend file."""
-    reserve_bytes: int = 0
+    reserve_bytes: Count = 0
     mooncake: MooncakeMount | None = None
     adopt: bool = True
     release: Release = Release.NONE
@@ -81,7 +81,7 @@ class Record:
     phase: RecordPhase
     boot_id: str
     actions: tuple[Action, ...]
-    at: int
+    at: Count
     """Index of the action being done, while Preparing."""
     file: str
     """Absolute path of the segment's file."""

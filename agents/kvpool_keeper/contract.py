@@ -18,13 +18,15 @@ Times ending in `_boottime_ns` are CLOCK_BOOTTIME nanoseconds and mean something
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 SPEC_FILE = "spec.json"
@@ -34,6 +36,12 @@ MEMORY_FOLDER = "mem"
 
 KEEPER_SILENT_SECONDS = 5.0
 """A keeper whose heartbeat is older is taken for dead or stuck; its memory is not."""
+
+MOST_FILE_BYTES = 1 << 20
+"""Of a file that is read whole; none comes near."""
+
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""What fits the wire, a file's size and a clock; a file that says otherwise is unreadable."""
 
 BOOT_ID_FILE = "sys/kernel/random/boot_id"
 
@@ -70,8 +78,8 @@ class KeeperSpec:
     """What one keeper holds."""
 
     unit: str
-    generation: int
-    size_bytes: int
+    generation: Count
+    size_bytes: Annotated[Count, Field(ge=1)]
     file: str
     """Of the segment: relative to the unit's directory, or absolute."""
     prefault: bool
@@ -105,16 +113,16 @@ class LeaseFile:
 
     boot_id: str
     node: str
-    deadline_boottime_ns: int
+    deadline_boottime_ns: Count
     """0 before the first Grant."""
     strict: bool
-    ttl_ms: int
-    max_skew_ms: int
+    ttl_ms: Count
+    max_skew_ms: Count
     peers: tuple[Peer, ...] = ()
     """The whole guard group but this node."""
     stand: str = ""
     """The agent's own verdict (kvpool.rules.lease.Stand) when it wrote this; for people."""
-    operator_epoch: int = 0
+    operator_epoch: Count = 0
 
 
 class KeeperPhase(StrEnum):
@@ -141,26 +149,26 @@ class KeeperStatus:
     """What one keeper holds and does."""
 
     boot_id: str
-    pid: int
+    pid: Count
     phase: KeeperPhase
-    heartbeat_boottime_ns: int
-    generation: int = 0
+    heartbeat_boottime_ns: Count
+    generation: Count = 0
     release: Release = Release.NONE
     """Of the spec it acts on."""
-    prepared_bytes: int = 0
+    prepared_bytes: Count = 0
     """Allocated so far."""
-    resident_bytes: int = 0
+    resident_bytes: Count = 0
     """Backed by pages or blocks, from the kernel."""
-    used_bytes: int | None = None
+    used_bytes: Count | None = None
     """Holding objects, as the store says; None when unknown."""
-    used_at_boottime_ns: int = 0
-    segment: str = ""
+    used_at_boottime_ns: Count = 0
+    segment: Annotated[str, Field(max_length=256)] = ""
     """Name in the store; a new one for every start of a keeper."""
     te_endpoint: str = ""
     mounted: bool = False
-    contents_lost_count: int = 0
+    contents_lost_count: Count = 0
     """How often objects were lost because keeper or master started anew, since the unit was made."""
-    contents_lost_boottime_ns: int = 0
+    contents_lost_boottime_ns: Count = 0
     contents_lost_reason: str = ""
     error: str = ""
 
@@ -180,7 +188,7 @@ def write_file(path: Path, content: KeeperSpec | LeaseFile | KeeperStatus, *, du
 def read_file(path: Path, kind: type[File]) -> File | None:
     """Read a file of the contract; None when there is none. Raises ContractError."""
     try:
-        text = path.read_bytes()
+        text = read_small(path, follow=False)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -193,10 +201,27 @@ def read_file(path: Path, kind: type[File]) -> File | None:
         raise ContractError(f"{path}: not a {kind.__name__}: {field}: {first['msg']}") from error
 
 
+def read_small(path: Path, *, follow: bool) -> bytes:
+    """Read a regular file whole. Raises OSError, also for anything else: a pipe would block its reader.
+
+    `follow` allows a link, as mounted Secrets are; in a folder that another user owns it may lead anywhere.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    with open(os.open(path, flags), "rb") as stream:  # noqa: PTH123 - closes the descriptor opened with flags
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        content = stream.read(MOST_FILE_BYTES + 1)
+    if len(content) > MOST_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MOST_FILE_BYTES} bytes", str(path))
+    return content
+
+
 def replace_whole(path: Path, content: bytes, *, durable: bool, mode: int = 0o600) -> None:
     """Write beside `path` and rename over it; `durable` fsyncs file and folder. Raises OSError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    # Left by a killed process of the same pid, or put there by another user for us to write through.
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - closes the descriptor opened with a mode
             stream.write(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import fcntl
 import os
 from collections.abc import Coroutine
 from pathlib import Path
@@ -59,6 +60,8 @@ class Keeper:
         self._error = ""
         self._orders_error = ""
         self._write_trouble = ""
+        self._lock: int | None = None
+        self._waits = False
         self._next_try_ns: dict[str, int] = {}
         self._drain_until_ns = 0
         self._signals = 0
@@ -74,14 +77,42 @@ class Keeper:
             if self._signals:
                 return
             await asyncio.sleep(TICK_SECONDS)
+        while not self._is_the_only_one():
+            if self._signals:
+                return
+            await asyncio.sleep(TICK_SECONDS)
         self._read_previous_life()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._heart()), group.create_task(self._listen())]
-            while not await self._tick():  # noqa: ASYNC110 - orders are files: no event tells of a change
+            while not await self._tick_on():  # noqa: ASYNC110 - orders are files: no event tells of a change
                 await asyncio.sleep(TICK_SECONDS)
             for task in tasks:
                 task.cancel()
         self._write_status()
+
+    def _is_the_only_one(self) -> bool:
+        """Take the directory: two keepers would show two lives in one status. The lock ends with the process.
+
+        A second keeper waits in silence; the first one's memory is not to be taken twice.
+        """
+        try:
+            if self._lock is None:
+                self._lock = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if not os.path.samestat(os.fstat(self._lock), self._directory.stat()):
+                os.close(self._lock)  # removed and made anew while this keeper waited
+                self._lock = None
+                return False
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not self._waits:
+                log.warning("another keeper has this unit; waiting for its end")
+            self._waits = True
+            return False
+        except FileNotFoundError:
+            return False
+        except OSError as error:  # a filesystem without locks: the one on the segment has to do
+            log.warning("the unit's directory cannot be locked", error=str(error))
+        return True
 
     @property
     def status(self) -> KeeperStatus:
@@ -135,6 +166,17 @@ class Keeper:
                 words = await deadline.hear_peers(lease, now)
                 self._heard = self._heard.heard(lease, words, boottime_ns())
             await asyncio.sleep(TICK_SECONDS)
+
+    async def _tick_on(self) -> bool:
+        """Tick; what nobody expected is shown and tried again, since a keeper's end costs all objects."""
+        try:
+            return await self._tick()
+        except Exception as error:
+            trouble = f"{type(error).__name__}: {error}"
+            if trouble != self._error:
+                log.exception("tick failed, holding on")
+            self._error = trouble
+            return False
 
     async def _tick(self) -> bool:
         """Do the next step; True when there is nothing left to do ever."""

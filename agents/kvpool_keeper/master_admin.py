@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import http
+import http.client
 import json
 import re
-import urllib.error
-import urllib.request
+import socket
+import threading
 from dataclasses import dataclass
 
 ADMIN_TIMEOUT_SECONDS = 2.0
+MOST_ANSWER_BYTES = 16 << 20
 DRAINED = "SUCCEEDED"
 DRAIN_RUNS = frozenset({"CREATED", "PENDING", "PLANNING", "RUNNING"})
 
@@ -42,6 +46,7 @@ class MasterAdmin:
     """Reads one master; `address` is host:port of its admin surface."""
 
     def __init__(self, address: str) -> None:
+        self._address = address
         self._base = f"http://{address}"
 
     def read(self, segment: str) -> Reading:
@@ -79,29 +84,59 @@ class MasterAdmin:
     def _json(self, path: str, body: bytes | None = None) -> dict[str, object]:
         try:
             answer = json.loads(self._get(path, body))
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise AdminError(f"{self._base}{path}: not JSON: {error}") from error
         if not isinstance(answer, dict):
             raise AdminError(f"{self._base}{path}: not a JSON object")
         return answer
 
     def _get(self, path: str, body: bytes | None = None) -> str:
-        request = urllib.request.Request(  # noqa: S310 - the base is http, built above
-            self._base + path, data=body, headers={"Content-Type": "application/json"}
-        )
         try:
-            with urllib.request.urlopen(request, timeout=ADMIN_TIMEOUT_SECONDS) as answer:  # noqa: S310 - as above
-                text: bytes = answer.read()
-        except (OSError, urllib.error.URLError) as error:
-            raise AdminError(f"{self._base}{path}: {error}") from error
-        return text.decode(errors="replace")
+            connection = http.client.HTTPConnection(self._address, timeout=ADMIN_TIMEOUT_SECONDS)
+            try:
+                return _exchange(connection, path, body).decode(errors="replace")
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise AdminError(f"{self._base}{path}: {error or type(error).__name__}") from error
+
+
+def _exchange(connection: http.client.HTTPConnection, path: str, body: bytes | None) -> bytes:
+    """Ask once. Raises OSError, HTTPException or ValueError.
+
+    The connection's own timeout is for each byte; a master that sends one now and then is cut off in the end.
+    """
+    connection.connect()
+    wire = connection.sock
+    end = threading.Timer(ADMIN_TIMEOUT_SECONDS, _cut_off, (wire,))
+    end.daemon = True
+    end.start()
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("GET" if body is None else "POST", path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read(MOST_ANSWER_BYTES + 1)
+    finally:
+        end.cancel()
+    if answer.status >= http.HTTPStatus.MULTIPLE_CHOICES:
+        raise ValueError(f"HTTP {answer.status} {answer.reason}")
+    if len(content) > MOST_ANSWER_BYTES:
+        raise ValueError(f"the answer is larger than {MOST_ANSWER_BYTES} bytes")
+    if answer.length:
+        raise ValueError(f"the answer took longer than {ADMIN_TIMEOUT_SECONDS:g} s or was cut short")
+    return content
+
+
+def _cut_off(wire: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        wire.shutdown(socket.SHUT_RDWR)
 
 
 def parse_metrics(text: str, segment: str) -> Reading:
     """Find used bytes of `segment` and the ping counter in a master's metrics. Raises AdminError."""
-    pings = re.search(r"^master_ping_requests_total(?:\{[^}]*\})? (\d+)", text, re.MULTILINE)
+    pings = re.search(r"^master_ping_requests_total(?:\{[^}]*\})? (\d{1,18})\b", text, re.MULTILINE)
     if pings is None:
         raise AdminError("the master's metrics have no master_ping_requests_total")
     label = re.escape(segment)
-    used = re.search(rf'^segment_allocated_bytes\{{segment="{label}"\}} (\d+)', text, re.MULTILINE)
+    used = re.search(rf'^segment_allocated_bytes\{{segment="{label}"\}} (\d{{1,18}})\b', text, re.MULTILINE)
     return Reading(int(used[1]) if used else None, int(pings[1]))

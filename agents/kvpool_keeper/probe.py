@@ -6,9 +6,8 @@ A peer answers `GET /lease` on its agent's peer port with JSON `{"node": ..., "l
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvpool.rules.lease import PeerState
@@ -62,23 +61,36 @@ async def ask_peer(node: str, address: str) -> Probe:
                 writer.close()
     except ConnectionRefusedError:
         return Probe(reached=True, state=None)
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, ValueError, OverflowError):  # the last two: no address, no port
         return Probe(reached=reached, state=None)
     return Probe(reached=True, state=parse_word(node, text))
 
 
-async def any_answers(host: str, ports: Iterable[int]) -> bool:
-    """Whether anything on `host` answers on one of `ports`, a refusal included, PROBE_SECONDS each."""
-    for port in ports:
-        with contextlib.suppress(OSError, TimeoutError):
-            try:
-                async with asyncio.timeout(PROBE_SECONDS):
-                    _, writer = await asyncio.open_connection(host, port)
-            except ConnectionRefusedError:
-                return True
-            writer.close()
-            return True
-    return False
+async def hosts_that_answer(hosts: Mapping[str, str], port: int) -> frozenset[str]:
+    """Return the nodes of whose host anything answers on `port`, a refusal included; many at once.
+
+    `hosts` are addresses by node name.
+    """
+    places = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def ask_one(host: str) -> bool:
+        async with places:
+            return await _answers(host, port)
+
+    answers = await asyncio.gather(*(ask_one(host) for host in hosts.values()))
+    return frozenset(node for node, answered in zip(hosts, answers, strict=True) if answered)
+
+
+async def _answers(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError, ValueError, OverflowError):  # the last two: no address, no port
+        return False
+    writer.close()
+    return True
 
 
 def parse_word(node: str, answer: bytes) -> PeerState | None:

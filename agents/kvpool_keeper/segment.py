@@ -7,6 +7,7 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ def allocate(
     """Take `size_bytes` at `path`, in chunks; `progress` gets the bytes done after each.
 
     A file that is there is taken over: with its contents when `adopt` and the size agree, else emptied first.
-    Raises SegmentError; a new file that does not fit leaves nothing behind.
+    Raises SegmentError; a new file that does not fit leaves nothing behind, one with contents keeps them.
     """
     descriptor, is_new = _open(path)
     try:
@@ -55,8 +56,16 @@ def allocate(
         adopted = adopt and not is_new and os.fstat(descriptor).st_size == size_bytes
         if not adopted:
             os.ftruncate(descriptor, 0)
-        _fill(descriptor, path, size_bytes, progress)
-        mapping = _map(descriptor, size_bytes) if prefault else None
+        try:
+            _fill(descriptor, path, size_bytes, progress, kept=adopted)
+            mapping = _map(descriptor, size_bytes) if prefault else None
+        except BaseException:  # whatever it was, what was taken is given back; raised on
+            if not adopted:
+                os.ftruncate(descriptor, 0)  # gives every page back; the empty file may stay
+            raise
+    except (OSError, OverflowError) as error:
+        os.close(descriptor)
+        raise SegmentError(f"{path}: {size_bytes} bytes cannot be held: {error}") from error
     except BaseException:  # a cancelled or failed allocation must not keep the lock; raised on
         os.close(descriptor)
         raise
@@ -64,13 +73,19 @@ def allocate(
 
 
 def _open(path: Path) -> tuple[int, bool]:
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         with contextlib.suppress(FileNotFoundError):
-            return os.open(path, flags), False
+            descriptor = os.open(path, flags)
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return descriptor, False
+            os.close(descriptor)
+            raise SegmentError(f"{path}: is not a regular file; move it away")
         return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600), True
     except OSError as error:
         raise SegmentError(f"{path}: cannot be opened: {error.strerror}") from error
+    except ValueError as error:
+        raise SegmentError(f"{str(path)!r}: is no path of a file: {error}") from error
 
 
 def _lock(descriptor: int, path: Path) -> None:
@@ -82,17 +97,19 @@ def _lock(descriptor: int, path: Path) -> None:
         ) from error
 
 
-def _fill(descriptor: int, path: Path, size_bytes: int, progress: Callable[[int], None]) -> None:
+def _fill(
+    descriptor: int, path: Path, size_bytes: int, progress: Callable[[int], None], *, kept: bool
+) -> None:
     done = 0
     while done < size_bytes:
         step = min(CHUNK_BYTES, size_bytes - done)
         try:
             os.posix_fallocate(descriptor, done, step)
         except OSError as error:
-            os.ftruncate(descriptor, 0)  # gives every page back; the empty file may stay
             what = "no space" if error.errno == errno.ENOSPC else error.strerror
             raise SegmentError(
-                f"{path}: {what} for {size_bytes} bytes: {done} bytes were allocated and given back; "
+                f"{path}: {what} for {size_bytes} bytes: {done} bytes were allocated "
+                f"and {'the file is kept' if kept else 'given back'}; "
                 "shrink the unit or free the medium"
             ) from error
         done += step

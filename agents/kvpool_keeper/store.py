@@ -39,7 +39,13 @@ class StoreMount:
         from mooncake.store import MooncakeDistributedStore  # noqa: PLC0415 - see the line above
 
         target = self._target
-        store = MooncakeDistributedStore()
+        try:
+            self._join(MooncakeDistributedStore(), path, size_bytes)
+        except (RuntimeError, TypeError, ValueError, KeyError) as error:  # what native code raises
+            raise StoreError(f"joining the store of master {target.master}: {error}") from error
+
+    def _join(self, store: MooncakeDistributedStore, path: Path, size_bytes: int) -> None:
+        target = self._target
         code = store.setup(
             self.segment,
             target.metadata_server,

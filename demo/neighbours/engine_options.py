@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from demo.neighbours.device_plugin_service import DEVICES
 from kvpool.api.quantity import parse_quantity
 
 
@@ -87,7 +89,12 @@ def parse_options(arguments: Sequence[str] | None, description: str) -> EngineOp
     parser.add_argument("--local-api", type=Path, help="socket of the node's agent; without it, no seats")
     parser.add_argument("--pod-uid", help="the pod that this process stands for")
     parser.add_argument("--pod-name", help="namespace/name of that pod")
-    parser.add_argument("--devices", type=_names, help="accelerators it holds, comma-separated")
+    parser.add_argument(
+        "--devices",
+        type=_names,
+        default=_names(os.environ.get(DEVICES, "")),
+        help=f"accelerators it holds, comma-separated; {DEVICES} is what kubelet gave it",
+    )
     parser.add_argument("--devices-file", type=Path, help="the simulated accelerators' state")
     try:
         return EngineOptions(**vars(parser.parse_args(arguments)))

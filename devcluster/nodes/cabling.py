@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from devcluster.nodes.layout import (
@@ -28,6 +29,11 @@ class CablingError(Exception):
     """A link, address or rule cannot be set; the message has the program's own words."""
 
 
+def bridge_exists() -> bool:
+    """True when a cluster runs in this sandbox, or is being started or stopped."""
+    return BRIDGE in (name for _, name in socket.if_nameindex())
+
+
 def build_bridge() -> None:
     """Make the bridge and the routes that let clients reach pods and Services. Raises CablingError."""
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
@@ -43,9 +49,10 @@ def build_bridge() -> None:
     )
 
 
-def remove_bridge() -> None:
-    """Remove the bridge, and with it its routes; one that is not there is fine."""
-    _quietly(["ip", "link", "delete", BRIDGE])
+def remove_bridge(members: Iterable[str]) -> None:
+    """Remove the bridge with its routes and every cable; what is not there is fine."""
+    for link in (*members, BRIDGE):
+        _quietly(["ip", "link", "delete", link])
 
 
 def plug(member: Member) -> None:
@@ -94,7 +101,8 @@ def admit_at(member: Member, name: str) -> None:
 
 
 def _drop_rules(name: str) -> list[list[str]]:
-    return [["INPUT", f"--source={source}", "--jump=DROP"] for source in (address(name), pod_addresses(name))]
+    sources = (address(name), pod_addresses(name))
+    return [["INPUT", "--source", source, "--jump", "DROP"] for source in sources]
 
 
 def _ip(lines: Sequence[str], enter: Sequence[str] = ()) -> None:

@@ -40,7 +40,7 @@ def claim(cluster: str, pid: int) -> None:
 
 def make(cluster: str, node: str) -> str:
     """Make the cgroup of a node in every hierarchy and return its path below each of them."""
-    for hierarchy in _hierarchies():
+    for hierarchy in _hierarchies("release_agent"):
         group = hierarchy / cluster / node
         group.mkdir(parents=True, exist_ok=True)
         for name in INHERITED:
@@ -72,7 +72,7 @@ def prune() -> list[str]:
 
 def _groups(cluster: str, node: str) -> Iterator[Path]:
     """Innermost first."""
-    for hierarchy in _hierarchies():
+    for hierarchy in _hierarchies("cgroup.procs"):  # the container runtime uses that of version 2 as well
         for folder, _, _ in os.walk(hierarchy / cluster / node, topdown=False):
             yield Path(folder)
 
@@ -90,5 +90,6 @@ def _removed(group: Path) -> bool:
     return True
 
 
-def _hierarchies() -> list[Path]:
-    return sorted(path.parent for path in ROOT.glob("*/release_agent"))
+def _hierarchies(with_file: str) -> list[Path]:
+    """Those that have this file at their root; only version 1 has a release agent."""
+    return sorted(path.parent for path in ROOT.glob(f"*/{with_file}"))

@@ -19,7 +19,7 @@ from devcluster.controlplane import ControlPlane
 from devcluster.nodes import cabling, cgroups, requirements, runtime
 from devcluster.nodes.headquarters import Headquarters
 from devcluster.nodes.layers import LayerStore
-from devcluster.nodes.layout import INDICES, node_index, node_names
+from devcluster.nodes.layout import CONTROL_PLANE, INDICES, node_index, node_names
 from devcluster.nodes.member import RUN_SECONDS
 from devcluster.nodes.node import Node
 from devcluster.nodes.settings import ClusterSettings
@@ -37,13 +37,14 @@ class RealCluster:
     `start` brings up `count` nodes and returns when all are Ready. Clients reach the API server, pods and
     Services from the sandbox itself. Methods take node names, `node1` to `node9`; those that start or import
     raise ProcessError when a program fails, with the end of its log.
+    `name` is what its cgroups are called.
     """
 
     def __init__(self, folder: Path, count: int = 3, settings: ClusterSettings | None = None) -> None:
         self.folder = folder.resolve()
         self.settings = settings or ClusterSettings()
         self._first_names = node_names(count)
-        self._id = f"{cgroups.PREFIX}{secrets.token_hex(4)}"
+        self.name = f"{cgroups.PREFIX}{secrets.token_hex(4)}"
         self._owner = ManagedProcess("owner", ["sleep", "infinity"], self.folder / "owner.log")
         self._headquarters = Headquarters(self.folder / "cp", self.settings)
         self._nodes: dict[str, Node] = {}
@@ -54,6 +55,10 @@ class RealCluster:
     def start(self) -> RealCluster:
         """Start the control plane and the first nodes. Raises NodesImpossibleError or NotBuiltError too."""
         requirements.require([self.folder, cache_folder()])
+        if cabling.bridge_exists():
+            raise requirements.NodesImpossibleError(
+                "this sandbox has a cluster of nodes already: stop it first"
+            )
         for program in NEEDED:
             recipe.binary(program)
         cgroups.prune()
@@ -66,7 +71,7 @@ class RealCluster:
 
     def _start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        cgroups.claim(self._id, self._owner.start().pid)
+        cgroups.claim(self.name, self._owner.start().pid)
         cabling.build_bridge()
         _together([self._layers.unpack, self._headquarters.start])
         _together([partial(self._power_on, name) for name in self._first_names])
@@ -78,9 +83,9 @@ class RealCluster:
         for node in self._nodes.values():
             node.member.kill()
         self._headquarters.stop()
-        cabling.remove_bridge()
+        cabling.remove_bridge([CONTROL_PLANE, *self._nodes])
         self._owner.kill()
-        cgroups.remove(self._id)
+        cgroups.remove(self.name)
         for node in self._nodes.values():
             shutil.rmtree(node.disk, ignore_errors=True)
         self._nodes.clear()
@@ -187,7 +192,7 @@ class RealCluster:
     def _power_on(self, name: str) -> None:
         node_index(name)
         if name not in self._nodes:
-            self._nodes[name] = Node(name, self.folder / name, self._id, self.settings, self._layers)
+            self._nodes[name] = Node(name, self.folder / name, self.name, self.settings, self._layers)
         node = self._nodes[name]
         node.power_on()
         node.join(self.plane)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -27,6 +29,7 @@ from kvpool_keeper.contract import (
     Release,
     boottime_ns,
 )
+from kvpool_keeper.keeper import Keeper
 from kvpool_keeper.master_admin import AdminError, parse_metrics
 from kvpool_keeper.segment import SegmentError, allocate
 from tests.harness.waiting import wait_until
@@ -356,3 +359,38 @@ def test_a_keeper_waits_until_the_agent_made_its_directory(tmp_path: Path) -> No
         wait_for(directory, "ready", lambda s: s.phase is KeeperPhase.READY)
     finally:
         process.kill()
+
+
+def test_a_second_keeper_of_a_unit_waits_in_silence_while_the_first_one_is_stopped(
+    directory: Path, keeper: ManagedProcess
+) -> None:
+    tell(directory, spec(directory))
+    keeper.start()
+    first = wait_for(directory, "ready", lambda s: s.phase is KeeperPhase.READY)
+    keeper.signal(signal.SIGSTOP)
+    second = ManagedProcess("second", keeper.argv, directory.parent / "second.log").start()
+    try:
+        second.wait_for_line("another keeper has this unit", 20)
+        assert status(directory).pid == first.pid
+        tell(directory, spec(directory, release=Release.NOW))
+        keeper.kill()
+        given_back = wait_for(directory, "given back", lambda s: s.phase is KeeperPhase.RELEASED)
+        assert given_back.pid != first.pid
+        assert second.wait(10) == 0
+    finally:
+        second.kill()
+
+
+async def test_a_keeper_that_meets_something_unexpected_holds_on_shows_it_and_goes_on(
+    directory: Path,
+) -> None:
+    tell(directory, spec(directory))
+    held = Keeper(directory, "127.0.0.1", 1.0)
+    with mock.patch.object(Keeper, "_allocate", side_effect=ZeroDivisionError("of nobody")):
+        living = asyncio.create_task(held.run())
+        await asyncio.to_thread(
+            wait_for, directory, "the error", lambda s: s.error == "ZeroDivisionError: of nobody"
+        )
+    await asyncio.to_thread(wait_for, directory, "ready", lambda s: s.phase is KeeperPhase.READY)
+    held.end()
+    await living

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,21 +46,20 @@ def find_ability(wish: Literal["auto", "privileged", "shm"], scratch: Path) -> A
     if wish == "shm":
         return Ability(mount=False)
     why = ""
-    with tempfile.TemporaryDirectory(dir=scratch, prefix="trial-") as folder:
-        for ability in (
-            Ability(mount=True, mpol=True, noswap=True),
-            Ability(mount=True, mpol=True),
-            Ability(mount=True),
-        ):
-            try:
-                actions.mount_tmpfs(
-                    Path(folder), f"{LABEL_PREFIX}trial", _options(PAGE_BYTES, 0, ability, (0, 0))
-                )
-            except OSError as error:
-                why = str(error.strerror)
-                continue
-            actions.unmount(Path(folder))
-            return ability
+    while (left := actions.find_mount(scratch)) is not None and left.label == f"{LABEL_PREFIX}trial":
+        actions.unmount(scratch)  # by an agent that was killed as it tried
+    for ability in (
+        Ability(mount=True, mpol=True, noswap=True),
+        Ability(mount=True, mpol=True),
+        Ability(mount=True),
+    ):
+        try:
+            actions.mount_tmpfs(scratch, f"{LABEL_PREFIX}trial", _options(PAGE_BYTES, 0, ability, (0, 0)))
+        except OSError as error:
+            why = str(error.strerror)
+            continue
+        actions.unmount(scratch)
+        return ability
     if wish == "privileged":
         raise actions.ActionError(
             f"--tmpfs privileged: a tmpfs cannot be mounted in {scratch}: {why}; "
@@ -241,13 +239,13 @@ def mapped_placement(process: Path, device_inode: str) -> dict[int, int]:
     `process` is its folder in proc, `device_inode` as in Record.
     """
     try:
-        maps = (process / "maps").read_text()
-        numa_maps = (process / "numa_maps").read_text()
+        maps = (process / "maps").read_text(errors="replace")
+        numa_maps = (process / "numa_maps").read_text(errors="replace")
     except OSError:
         return {}
-    starts = {line.split("-", 1)[0] for line in maps.splitlines() if _is_mapping_of(line, device_inode)}
+    starts = {line.split("-", 1)[0] for line in maps.split("\n") if _is_mapping_of(line, device_inode)}
     best: dict[int, int] = {}
-    for line in numa_maps.splitlines():
+    for line in numa_maps.split("\n"):
         if line.split(" ", 1)[0] not in starts:
             continue
         page = re.search(r"kernelpagesize_kB=(\d+)", line)
@@ -278,7 +276,7 @@ def _options(size_bytes: int, numa_node: int, ability: Ability, owner: tuple[int
 
 def _may_swap(record: Record, proc: Path) -> bool:
     try:
-        swaps = len((proc / "swaps").read_text().splitlines()) > 1
+        swaps = len((proc / "swaps").read_text(errors="replace").splitlines()) > 1
     except OSError:
         return False
     return swaps and "noswap" not in record.mount_options

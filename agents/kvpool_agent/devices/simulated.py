@@ -14,18 +14,39 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Annotated
 
 import structlog
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
 from kvpool.api.supernode import EvidenceClass
 from kvpool_agent.devices.base import Device, Fault
+from kvpool_keeper.contract import read_small
 
 log = structlog.get_logger()
 
 MOST_DEVICES = 64
 MOST_FAULTS = 256
+MOST_KINDS = 64
 MOST_SIGHTINGS = 32
+
+
+def _printed(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("holds characters that cannot be printed")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_printed)]
+"""What the operator takes; it refuses a whole Report for one name that it does not."""
 
 
 class _Entry(BaseModel):
@@ -33,8 +54,8 @@ class _Entry(BaseModel):
 
 
 class _FaultEntry(_Entry):
-    source: str = Field(min_length=1, max_length=63)
-    code: str = Field(min_length=1, max_length=63)
+    source: Name = Field(min_length=1, max_length=63)
+    code: Name = Field(min_length=1, max_length=63)
     evidence_class: EvidenceClass = Field(alias="class")
     at: AwareDatetime | None = None
 
@@ -45,10 +66,18 @@ class _FaultEntry(_Entry):
 
 
 class _DeviceEntry(_Entry):
-    id: str = Field(min_length=1, max_length=128)
-    uuid: str = Field(default="", max_length=128)
-    holder_pod_uid: str = Field(default="", alias="holderPodUid", max_length=64)
+    id: Name = Field(min_length=1, max_length=128)
+    uuid: Name = Field(default="", max_length=128)
+    holder_pod_uid: Name = Field(default="", alias="holderPodUid", max_length=64)
     faults: tuple[_FaultEntry, ...] = Field(default=(), max_length=MOST_FAULTS)
+
+    @field_validator("faults")
+    @classmethod
+    def _kinds_are_few(cls, faults: tuple[_FaultEntry, ...]) -> tuple[_FaultEntry, ...]:
+        kinds = len({(fault.source, fault.code) for fault in faults})
+        if kinds > MOST_KINDS:
+            raise ValueError(f"names {kinds} kinds of faults, at most {MOST_KINDS} are taken")
+        return faults
 
 
 class _File(_Entry):
@@ -81,7 +110,7 @@ class SimulatedDevices:
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp == self._stamp:
                 return None
-            text = self._path.read_bytes()
+            text = read_small(self._path, follow=True)
         except OSError as error:
             self._stamp = None
             return self._unknown(f"{self._path}: {error.strerror}")

@@ -396,55 +396,19 @@ class ContainerAllocateResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     ENVS_FIELD_NUMBER: _builtins.int
-    MOUNTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def envs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Environment variables."""
-
-    @_builtins.property
-    def mounts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mount]:
-        """Mounts."""
 
     def __init__(
         self,
         *,
         envs: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-        mounts: _abc.Iterable[Global___Mount] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["envs", b"envs", "mounts", b"mounts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["envs", b"envs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ContainerAllocateResponse: _TypeAlias = ContainerAllocateResponse  # noqa: Y015
-
-@_typing.final
-class Mount(_message.Message):
-    """A bind mount from the host."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONTAINER_PATH_FIELD_NUMBER: _builtins.int
-    HOST_PATH_FIELD_NUMBER: _builtins.int
-    READ_ONLY_FIELD_NUMBER: _builtins.int
-    container_path: _builtins.str
-    """Where the container sees it."""
-    host_path: _builtins.str
-    """Where the host has it."""
-    read_only: _builtins.bool
-    """Whether the container may not write there."""
-    def __init__(
-        self,
-        *,
-        container_path: _builtins.str = ...,
-        host_path: _builtins.str = ...,
-        read_only: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["container_path", b"container_path", "host_path", b"host_path", "read_only", b"read_only"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Mount: _TypeAlias = Mount  # noqa: Y015

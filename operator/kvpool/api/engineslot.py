@@ -103,8 +103,8 @@ class Attached(Model):
 
     pod_uid: Annotated[str, Field(alias="podUID", max_length=64)] = ""
     """UID of the engine's pod."""
-    pod_name: Annotated[str, Field(max_length=253)] = ""
-    """Name of the engine's pod."""
+    pod_name: Annotated[str, Field(max_length=507)] = ""
+    """`namespace/name` of the engine's pod."""
     endpoint: Annotated[str, Field(max_length=253)] = ""
     """address:port."""
     epoch: SlotEpoch

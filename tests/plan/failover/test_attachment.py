@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kvpool.api.engineslot import Attached, EngineSlotStatus
+from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import HOLDER_UNKNOWN
 from kvpool.plan.attachment import attached
 from kvpool.plan.engines import PodBook
@@ -42,6 +43,11 @@ def test_the_pod_that_holds_the_devices_sits_on_the_seat() -> None:
 @pytest.mark.parametrize("holder", ["", STANDBY, "inference/decode-node-1-acc-0"])
 def test_nobody_sits_on_a_seat_that_no_engine_of_the_role_is_known_to_hold(holder: str) -> None:
     assert attached_pod(holder, remembered=ENGINE) is None
+
+
+def test_a_pod_with_the_longest_name_there_can_be_sits_on_its_seat() -> None:
+    longest = ObjectKey("inference", "p" * 253)
+    assert attached_pod(ENGINE, key=longest) == ENGINE
 
 
 def test_the_silence_of_kubelet_takes_no_seat_away() -> None:
