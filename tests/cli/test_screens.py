@@ -292,3 +292,26 @@ def test_an_agent_whose_loop_died_is_not_shown_as_merely_connected() -> None:
     assert (
         "! KVNode node-1: AgentHealthy is False (LoopStale): no success of loop bind for over 2 min" in text
     )
+
+
+def test_memory_of_others_is_cut_to_one_screen_and_what_is_on_no_node_is_elsewhere() -> None:
+    entries = [
+        {
+            "node": f"node-{number:02}" if number else "",
+            "tier": "DRAM",
+            "size": "1Gi",
+            "segments": 1,
+            "observedAt": "2026-03-01T11:59:57.000Z",
+        }
+        for number in range(ROWS_MOST + 2)
+    ]
+    status = {"foreign": entries, "tiers": [{"name": "DRAM", "foreign": f"{ROWS_MOST + 2}Gi"}]}
+    pool = obj("KVPool", "chat", {"store": {"none": {}}}, status, namespace="inference")
+    objects = read_objects([pool], NOW)
+    text = render(overview(objects, OPERATOR, None, NOW, wide=False), Format.TABLE)
+    shown = [line.split()[1] for line in text.splitlines() if line.startswith("inference/chat  ")][1:]
+    assert shown == ["elsewhere", *(f"node-{number:02}" for number in range(1, ROWS_MOST))]
+    assert "2 more are not shown (-o wide shows all)" in text
+    wide = render(overview(objects, OPERATOR, None, NOW, wide=True), Format.TABLE)
+    assert f"node-{ROWS_MOST + 1}" in wide
+    assert "are not shown" not in wide
