@@ -62,7 +62,7 @@ class RemapSpec(Model):
     """Name of the EngineSlot."""
     from_: Annotated[Seats, Field(alias="from")] = ()
     """Seats being left; empty for Initial."""
-    to: Seats
+    to: Annotated[Seats, Field(min_length=1)]
     """Seats being taken."""
     from_epoch: SlotEpoch = 0
     """The slot's epoch being left."""
