@@ -25,6 +25,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from devcluster.userns import advice
+
 MARK = "KVPOOL_SANDBOX"
 HOSTS_DEVICE = "kvhosts"
 OWN_ADDRESS = "10.77.0.1"
@@ -70,7 +72,7 @@ def usable_kind() -> list[str]:
         if trial.returncode == 0:
             return kind
         complaints.append((trial.stderr.strip().splitlines() or [f"exit status {trial.returncode}"])[-1])
-    raise SandboxError("; ".join(complaints))
+    raise SandboxError(f"{'; in a user namespace, '.join(complaints)}: {advice()}")
 
 
 def run(command: Sequence[str], pidfile: Path | None, optional: bool) -> int:
