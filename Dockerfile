@@ -1,5 +1,5 @@
-# syntax=docker/dockerfile:1
-# Targets: operator, agent, keeper. BASE is any Debian-based image with Python 3.11 or newer as `python3`.
+# Targets: operator, agent, keeper; neighbours is for the demonstration and tests alone.
+# BASE is any Debian-based image with Python 3.11 or newer as `python3`.
 ARG BASE=python:3.13-slim-bookworm
 
 FROM ${BASE} AS wheel
@@ -18,14 +18,16 @@ RUN python3 -m venv /opt/kvpool
 FROM runtime AS operator
 COPY requirements/operator.lock /tmp/lock
 RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
-RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
+COPY --from=wheel /wheels /tmp/wheels
+RUN pip install --no-cache-dir --no-deps /tmp/wheels/*.whl
 USER 65532:65532
 ENTRYPOINT ["kvpool-operator"]
 
 FROM runtime AS agent
 COPY requirements/agent.lock /tmp/lock
 RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
-RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
+COPY --from=wheel /wheels /tmp/wheels
+RUN pip install --no-cache-dir --no-deps /tmp/wheels/*.whl
 ENTRYPOINT ["kvpool-agent"]
 
 FROM runtime AS keeper
@@ -34,6 +36,17 @@ RUN apt-get update && apt-get install --yes --no-install-recommends libcurl4 lib
  && rm -rf /var/lib/apt/lists/*
 COPY requirements/keeper.lock /tmp/lock
 RUN pip install --no-cache-dir --require-hashes -r /tmp/lock
-RUN --mount=from=wheel,source=/wheels,target=/wheels pip install --no-cache-dir --no-deps /wheels/*.whl
+COPY --from=wheel /wheels /tmp/wheels
+RUN pip install --no-cache-dir --no-deps /tmp/wheels/*.whl
 USER 65532:65532
 ENTRYPOINT ["kvpool-keeper"]
+
+# Mock engines, the Mooncake master, the simulated device plugin, and Traefik from the build context.
+FROM keeper AS neighbours
+USER 0:0
+COPY build/images/traefik /usr/local/bin/traefik
+COPY demo/__init__.py /opt/neighbours/demo/
+COPY demo/neighbours /opt/neighbours/demo/neighbours
+ENV PYTHONPATH=/opt/neighbours
+USER 65532:65532
+ENTRYPOINT []

@@ -71,7 +71,7 @@ class Commands:
 
 
 def environment() -> dict[str, str]:
-    """What a shell inside the demonstration has: the kubeconfig, the programs on PATH, and caches of its own."""
+    """What a shell inside has: the kubeconfig, the programs on PATH, and caches of its own."""
     helm = places.FOLDER / "helm"
     path = [
         str(Path(sys.executable).parent),

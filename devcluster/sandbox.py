@@ -25,6 +25,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from devcluster.userns import advice
+
 MARK = "KVPOOL_SANDBOX"
 HOSTS_DEVICE = "kvhosts"
 OWN_ADDRESS = "10.77.0.1"
@@ -70,7 +72,7 @@ def usable_kind() -> list[str]:
         if trial.returncode == 0:
             return kind
         complaints.append((trial.stderr.strip().splitlines() or [f"exit status {trial.returncode}"])[-1])
-    raise SandboxError("; ".join(complaints))
+    raise SandboxError(f"{'; in a user namespace, '.join(complaints)}: {advice()}")
 
 
 def run(command: Sequence[str], pidfile: Path | None, optional: bool) -> int:
@@ -100,7 +102,7 @@ def run(command: Sequence[str], pidfile: Path | None, optional: bool) -> int:
 
 def hold(pidfile: Path) -> None:
     """Start an empty sandbox in the background and return when it can be entered."""
-    if _running(pidfile) is not None:
+    if running(pidfile) is not None:
         raise SandboxError(f"{pidfile} names a sandbox that is running")
     pidfile.unlink(missing_ok=True)
     with _log(pidfile).open("w") as log:
@@ -113,7 +115,7 @@ def hold(pidfile: Path) -> None:
             start_new_session=True,
         )
     end = time.monotonic() + START_SECONDS
-    while _running(pidfile) is None:
+    while running(pidfile) is None:
         if holder.poll() is not None or time.monotonic() > end:
             raise SandboxError(f"the sandbox did not start: see {log.name}")
         time.sleep(0.02)
@@ -131,11 +133,11 @@ def enter(pidfile: Path, command: Sequence[str]) -> NoReturn:
 
 def stop(pidfile: Path) -> None:
     """End a sandbox; one that has ended already is fine."""
-    pid = _running(pidfile)
+    pid = running(pidfile)
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
         end = time.monotonic() + STOP_SECONDS
-        while _running(pidfile) is not None:
+        while running(pidfile) is not None:
             if time.monotonic() > end:
                 raise SandboxError(f"process {pid} does not end")
             time.sleep(0.02)
@@ -158,7 +160,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, MARK: "1", "PYTHONPATH": path}
 
 
-def _running(pidfile: Path) -> int | None:
+def running(pidfile: Path) -> int | None:
     """The process id in `pidfile` if it is a sandbox and alive (numbers are used again by others)."""
     try:
         pid = int(pidfile.read_text())
@@ -169,7 +171,7 @@ def _running(pidfile: Path) -> int | None:
 
 
 def _found(pidfile: Path) -> int:
-    pid = _running(pidfile)
+    pid = running(pidfile)
     if pid is None:
         raise SandboxError(f"no sandbox is running under {pidfile}")
     return pid

@@ -21,6 +21,10 @@ class AdminError(Exception):
     """The admin surface did not answer, or answered something else than expected; the message says which."""
 
 
+class MasterHangsError(AdminError):
+    """The admin surface took the question and gave no whole answer in time."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One look at the master.
@@ -97,6 +101,8 @@ class MasterAdmin:
                 return _exchange(connection, path, body).decode(errors="replace")
             finally:
                 connection.close()
+        except TimeoutError as error:
+            raise MasterHangsError(f"{self._base}{path}: no answer in {ADMIN_TIMEOUT_SECONDS:g} s") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise AdminError(f"{self._base}{path}: {error or type(error).__name__}") from error
 
@@ -108,7 +114,8 @@ def _exchange(connection: http.client.HTTPConnection, path: str, body: bytes | N
     """
     connection.connect()
     wire = connection.sock
-    end = threading.Timer(ADMIN_TIMEOUT_SECONDS, _cut_off, (wire,))
+    is_late = threading.Event()
+    end = threading.Timer(ADMIN_TIMEOUT_SECONDS, _cut_off, (wire, is_late))
     end.daemon = True
     end.start()
     try:
@@ -116,18 +123,25 @@ def _exchange(connection: http.client.HTTPConnection, path: str, body: bytes | N
         connection.request("GET" if body is None else "POST", path, body, headers)
         answer = connection.getresponse()
         content = answer.read(MOST_ANSWER_BYTES + 1)
+    except (OSError, http.client.HTTPException):
+        if is_late.is_set():
+            raise TimeoutError from None
+        raise
     finally:
         end.cancel()
+    if is_late.is_set():
+        raise TimeoutError
     if answer.status >= http.HTTPStatus.MULTIPLE_CHOICES:
         raise ValueError(f"HTTP {answer.status} {answer.reason}")
     if len(content) > MOST_ANSWER_BYTES:
         raise ValueError(f"the answer is larger than {MOST_ANSWER_BYTES} bytes")
     if answer.length:
-        raise ValueError(f"the answer took longer than {ADMIN_TIMEOUT_SECONDS:g} s or was cut short")
+        raise ValueError(f"the answer was cut short by {answer.length} bytes")
     return content
 
 
-def _cut_off(wire: socket.socket) -> None:
+def _cut_off(wire: socket.socket, is_late: threading.Event) -> None:
+    is_late.set()
     with contextlib.suppress(OSError):
         wire.shutdown(socket.SHUT_RDWR)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvpool_keeper.contract import MooncakeMount
-from kvpool_keeper.master_admin import DRAIN_RUNS, DRAINED, AdminError, MasterAdmin
-from kvpool_keeper.store import StoreMount
+from kvpool_keeper.master_admin import DRAIN_RUNS, DRAINED, AdminError, MasterAdmin, MasterHangsError
+from kvpool_keeper.store import StoreError, StoreMount
 
 
 @dataclass
@@ -36,7 +36,17 @@ class Membership:
         self.drain_trouble = ""
 
     async def join(self, path: Path, size_bytes: int) -> None:
-        """Mount the file. Raises StoreError."""
+        """Mount the file. Raises StoreError.
+
+        A master that hangs is not joined: its client would block this whole process for half a minute.
+        """
+        if self._admin is not None:
+            try:
+                await asyncio.to_thread(self._admin.segments)
+            except MasterHangsError as error:
+                raise StoreError(f"master {self._master} hangs and is not joined: {error}") from error
+            except AdminError:
+                pass  # a wrong admin address costs the figures alone
         await asyncio.to_thread(self._mount.mount, path, size_bytes)
 
     async def look(self, now_boottime_ns: int) -> str:

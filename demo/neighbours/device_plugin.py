@@ -62,7 +62,8 @@ class Registered:
                 self._say(f"not registered at {self._kubelet}: {why}")
                 return
             self._known_to, self._told_at_seconds = stamp, time.monotonic()
-            self._say(f"registered {self._resource} at {self._kubelet}")
+            self._trouble = ""
+            print(f"device plugin: registered {self._resource} at {self._kubelet}", flush=True)
 
     async def stop(self) -> None:
         """End the server; its socket goes with it."""

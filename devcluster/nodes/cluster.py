@@ -153,6 +153,10 @@ class RealCluster:
             self._nodes[name].wipe()
         self._power_on(name)
 
+    def restart_kubelet(self, name: str) -> None:
+        """End a node's kubelet at once and start it again; the node's pods run on."""
+        self._node(name).restart_kubelet(self.plane)
+
     def power_cut(self, name: str) -> None:
         """End every process of the node at once; its peers are not told. The disk stays."""
         self._node(name).power_cut()

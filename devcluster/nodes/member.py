@@ -103,6 +103,10 @@ class Member:
             check=False,
         )
 
+    def end(self, program: str) -> None:
+        """End one program that was spawned, at once. Raises KeyError when there is none of that name."""
+        self._programs.pop(program).kill()
+
     def kill(self) -> None:
         """End every process of the member at once, with its mounts and links."""
         if self.running:

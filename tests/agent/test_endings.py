@@ -1,4 +1,4 @@
-"""How an agent ends when it is told to, whatever else happens at that moment."""
+"""Ends and starts that go wrong: signals at a bad moment, hung threads, stopped keepers, full disks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from unittest import mock
 
 import pytest
 
+from kvpool.wire.v1alpha1 import agent_pb2 as wire
+from kvpool_agent import actions
 from kvpool_agent.enrolment import Enrolment, EnrolmentOptions
 from kvpool_agent.stream import OperatorStream, Session, StreamOver
-from tests.agent.node import TestNode
+from tests.agent.node import MIB, TestNode
 from tests.agent.quiet_node import QuietNode
 from tests.agent.scripted_operator import SERVER_NAME, ScriptedOperator
 
@@ -85,3 +87,61 @@ def test_an_agent_that_is_told_to_end_while_a_client_holds_its_ports_ends(
         began = time.monotonic()
         assert node.agent.terminate() == 0
     assert time.monotonic() - began < 8
+
+
+def test_an_agent_that_starts_on_a_full_disk_renews_its_lease_and_keeps_its_units(
+    may_mount: None, node: TestNode, operator: ScriptedOperator
+) -> None:
+    state = node.places.root
+    state.mkdir()
+    actions.mount_tmpfs(state, "kvpool-test", f"size={MIB}")
+    unit = node.unit("ssd")
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound", 30)
+    with pytest.raises(OSError, match="No space left"):
+        (state / "filler").write_bytes(bytes(2 * MIB))
+    node.restart_agent()
+    operator.forget_reports()
+    node.wait_until_connected()
+    operator.wait_for_report(
+        "the unit, though its keeper cannot be heard",
+        lambda r: [u.phase for u in r.units] in (["Bound"], ["Degraded"]),
+    )
+
+
+def test_a_keeper_that_is_stopped_is_told_of_and_takes_nothing_with_it(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    unit = node.unit("ssd")
+    operator.plan(revision=1, units=[unit])
+    node.start_agent()
+    keeper = node.keeper_of(unit)
+    operator.wait_for_unit(unit.name, "Bound", 30)
+    keeper.signal(signal.SIGSTOP)
+    silent = operator.wait_for_unit(unit.name, "Degraded", 30)
+    assert "KeeperSilent" in [finding.reason for finding in silent.findings]
+    operator.plan(revision=2, units=[node.unit("ssd", release=wire.RELEASE_MODE_NOW)])
+    refused = operator.wait_for_report(
+        "who holds the file", lambda r: f"pid {keeper.pid}" in r.units[0].message, 30
+    )
+    assert refused.units[0].phase == "Draining"
+    keeper.signal(signal.SIGCONT)
+    operator.wait_for_unit(unit.name, "Released", 30)
+
+
+def test_a_plan_that_changes_its_mind_all_the_time_ends_where_it_ends(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    units = [node.unit("ssd", generation=g, release=wire.RELEASE_MODE_NOW * (g % 2)) for g in (2, 1)]
+    node.start_agent()
+    node.wait_until_connected()
+    for revision in range(1, 60):
+        operator.plan(revision=revision, units=[units[revision % 2]])
+        time.sleep(0.05)  # the pace of the attack, not a wait
+    last = node.unit("ssd", generation=3)
+    operator.plan(revision=100, units=[last])
+    node.keeper_of(last)
+    operator.wait_for_unit(last.name, "Bound", 30)
+    assert [path.name for path in node.ssd.iterdir()] == [f"kvpool-{last.name}-g3"]

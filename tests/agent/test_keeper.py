@@ -336,8 +336,9 @@ def test_a_strict_segment_leaves_the_store_at_the_deadline_and_comes_back_with_t
         deadline = boottime_ns() + int(seconds * 1e9)
         return LeaseFile(contract.boot_id(), "node-1", deadline, strict=True, ttl_ms=4000, max_skew_ms=500)
 
-    tell(directory, lease(4))
+    tell(directory, lease(60))  # a slow machine takes long to join; the lease is to run out after that
     first = ready_in_store(directory, keeper, master, unmount_at_deadline=True)
+    tell(directory, lease(1))
     left = wait_for(directory, "unmounted", lambda s: not s.mounted)
     assert "lease ran out" in left.error
     assert left.resident_bytes == 32 * MIB

@@ -19,7 +19,7 @@ from kvpool_agent.plan_apply import plan_by_name
 from kvpool_keeper import contract
 from kvpool_keeper.contract import ContractError, KeeperSpec, KeeperStatus, Release
 from kvpool_keeper.segment import SegmentError, allocate
-from tests.agent.lifecycle import Machine
+from tests.agent.lifecycle import MARK, Machine
 
 MIB = 1 << 20
 
@@ -240,3 +240,28 @@ def test_a_spec_of_an_impossible_size_is_unreadable(size_bytes: int, tmp_path: P
     (tmp_path / contract.SPEC_FILE).write_text(json.dumps({**spec, "adopt": True}))
     with pytest.raises(ContractError, match="size_bytes"):
         contract.read_file(tmp_path / contract.SPEC_FILE, KeeperSpec)
+
+
+def test_a_record_that_ends_anywhere_costs_its_unit_nothing(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "file")
+    machine.live(Release.NONE)
+    file = machine.places.journal / f"{machine.unit.key}.json"
+    whole = file.read_bytes()
+    for length in (*range(0, len(whole), 37), len(whole) - 1):
+        file.write_bytes(whole[:length])
+        machine.start()
+        machine.live(Release.NONE)
+        assert machine.data() == MARK, length
+    machine.end_keeper()
+
+
+def test_a_record_of_a_later_version_costs_its_unit_nothing(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "file")
+    machine.live(Release.NONE)
+    file = machine.places.journal / f"{machine.unit.key}.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "version": 2}))
+    machine.start()
+    machine.live(Release.NONE)
+    assert machine.data() == MARK
+    assert [path.name for path in machine.places.quarantine.iterdir()] != []
+    machine.end_keeper()

@@ -19,7 +19,13 @@ from kvpool_agent.enrolment import CERTIFICATE_FILE, Enrolment, EnrolmentError, 
 from kvpool_agent.lease import Member
 from kvpool_agent.peers import PeerWatch
 from kvpool_agent.stream import OperatorStream, Session
-from kvpool_keeper.master_admin import ADMIN_TIMEOUT_SECONDS, AdminError, MasterAdmin, parse_metrics
+from kvpool_keeper.master_admin import (
+    ADMIN_TIMEOUT_SECONDS,
+    AdminError,
+    MasterAdmin,
+    MasterHangsError,
+    parse_metrics,
+)
 from kvpool_keeper.probe import NOT_REACHED, ask_peer, hosts_that_answer
 from tests.agent.node import TestNode
 from tests.agent.quiet_node import QuietNode
@@ -92,7 +98,7 @@ def test_a_master_that_never_ends_its_answer_is_left_in_time(
 ) -> None:
     with neighbour(*pieces, every_seconds=every_seconds, hangs_up=False) as address:
         began = time.monotonic()
-        with pytest.raises(AdminError):
+        with pytest.raises(MasterHangsError):
             MasterAdmin(address).segments()
         assert time.monotonic() - began < 2 * ADMIN_TIMEOUT_SECONDS + 3
 
@@ -232,3 +238,18 @@ async def test_a_kept_certificate_that_is_of_no_use_is_asked_for_anew(
     assert len(operator.heard.enrolments) == 2
     enrolment.load()
     assert dataclasses.replace(await enrolment.identity(), renew_at=renewed.renew_at) == renewed
+
+
+def test_a_keeper_of_a_master_that_hangs_stays_awake_and_says_so(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    with neighbour(hangs_up=False) as address:
+        unit = node.unit("ssd", mooncake=wire.MooncakeTarget(master=address, admin=address))
+        operator.plan(revision=1, units=[unit])
+        node.start_agent()
+        keeper = node.keeper_of(unit)
+        waiting = operator.wait_for_report(
+            "what hangs", lambda r: bool(r.units) and "hangs and is not joined" in r.units[0].message, 40
+        )
+        assert waiting.units[0].phase == "Allocating"
+        assert keeper.terminate(8) == 0

@@ -66,7 +66,7 @@ def test_what_is_found_can_be_applied_as_it_is_printed(
         "decode": {"workloadRef": {"kind": "StatefulSet", "name": "chat-decode"}},
         "prefill": {"workloadRef": {"kind": "StatefulSet", "name": "chat-prefill"}},
     }
-    assert "# cannot control weights in a gateway: no Gateway of the Gateway API is here" in ran.out
+    assert f"# cannot control weights in a gateway: namespace {namespace} has no Gateway" in ran.out
     for manifest in (pool, group):
         put(kvpool_plane, manifest)
 
@@ -91,6 +91,28 @@ def test_bare_pods_are_selected_by_the_labels_they_share() -> None:
     assert pool["spec"]["store"] == {"none": {}}
     assert group["spec"]["decode"] == {"podSelector": {"matchLabels": {"app": "decode"}}}
     assert any("nothing there can be scaled" in text for text in proposal.cannot)
+
+
+def test_bare_pods_that_one_selector_selects_are_one_group_whatever_their_names() -> None:
+    pods = [
+        pod("decode-a", labels={"app": "engine", "role": "decode"}),
+        pod("decode-b", labels={"app": "engine", "role": "decode", "team": "b"}),
+        pod("prefill-a", labels={"app": "engine", "role": "prefill"}),
+    ]
+    (_, group) = propose(Existing("inference", pods=pods)).manifests
+    assert group["spec"]["decode"] == {"podSelector": {"matchLabels": {"app": "engine", "role": "decode"}}}
+    assert group["spec"]["prefill"] == {"podSelector": {"matchLabels": {"app": "engine", "role": "prefill"}}}
+
+
+def test_a_gateway_elsewhere_is_found_by_the_route_that_names_it_and_our_own_route_is_no_obstacle() -> None:
+    route = {"metadata": {"name": "edge"}, "spec": {"parentRefs": [{"name": "gw", "namespace": "ingress"}]}}
+    ours = {
+        "metadata": {"name": "chat-edge", "labels": {"app.kubernetes.io/managed-by": "kvpool"}},
+        "spec": {"parentRefs": [{"name": "near"}]},
+    }
+    proposal = propose(Existing("inference", routes=[route, ours]))
+    assert proposal.found == ("Gateway gw in namespace ingress", "Gateway near")
+    assert [text.partition(":")[0] for text in proposal.cannot] == ["HTTPRoute edge"]
 
 
 def test_workloads_are_named_as_people_name_them() -> None:

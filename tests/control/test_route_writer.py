@@ -134,6 +134,29 @@ async def test_a_group_that_goes_back_to_observe_is_written_to_no_more(
     await until_live(rest, namespace, {"d-0-edge": 100})
 
 
+async def test_an_edited_on_delete_is_written_there_and_back_though_no_weight_changes(
+    rest: Rest, namespace: str, writer: RouteWriter
+) -> None:
+    frozen, member = a_group(namespace, HTTP_ROUTE), a_weight(namespace, "d-0", 100)
+    routing = frozen.spec.routing.model_copy(update={"on_delete": "Remove"})
+    owned = frozen.model_copy(update={"spec": frozen.spec.model_copy(update={"routing": routing})})
+
+    async def owners() -> list[str]:
+        route = await find(rest, HTTP_ROUTES.at(namespace, "chat-edge"))
+        assert route is not None
+        return [owner["uid"] for owner in route["metadata"].get("ownerReferences", [])]
+
+    ask(writer, frozen, member)
+    await until_live(rest, namespace, {"d-0-edge": 100})
+    for group, uids in ((owned, ["uid-chat"]), (frozen, [])):
+        ask(writer, group, member)
+
+        async def follows(uids: list[str] = uids) -> bool:
+            return await owners() == uids
+
+        await wait_until_async(follows, 5, f"the route to be owned by {uids}")
+
+
 async def test_the_first_route_waits_for_a_member(rest: Rest, namespace: str, writer: RouteWriter) -> None:
     group = a_group(namespace, HTTP_ROUTE)
     ask(writer, group, a_weight(namespace, "d-0", 0))

@@ -26,7 +26,13 @@ def slot(epoch: int, under: int = 1) -> EngineSlot:
 
 
 def remap(epoch: int, under: int = 1) -> Remap:
-    spec = {"slot": KEY.name, "to": [], "kind": "Initial", "cause": "test", "operatorEpoch": under}
+    spec = {
+        "slot": KEY.name,
+        "to": [{"index": 0, "node": "node-1", "devices": ["d"]}],
+        "kind": "Initial",
+        "cause": "test",
+        "operatorEpoch": under,
+    }
     moment = {"firstEvidenceAt": "2026-01-02T03:04:05Z"}
     return Remap.parse({"metadata": METADATA, "spec": spec | moment | {"epoch": slot_epoch(epoch, 1)}})
 

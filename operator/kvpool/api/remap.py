@@ -77,7 +77,7 @@ class RemapSpec(Model):
     """Seats being left; empty for Initial."""
     from_boots: Annotated[tuple[LeftBoot, ...], ListMap("node"), Field(max_length=64)] = ()
     """Boots of the nodes that hold the epoch being left: in another boot nothing of it runs."""
-    to: Seats
+    to: Annotated[Seats, Field(min_length=1)]
     """Seats being taken."""
     from_epoch: SlotEpoch = 0
     """The slot's epoch being left."""

@@ -154,15 +154,14 @@ class RouteWriter:
             task.add_done_callback(self._partings.discard)
 
     async def _part_with_pods(self, channel: _Channel, last: Revision) -> None:
-        """Take the labels of a deleted group's output off all pods; a group that only cannot be read keeps
-        them."""
+        """Take the labels of a deleted group's output off all pods."""
         target = last.output.pod_label
         if target is None or channel.pod_labels is None:
             return
         for pause in (*_RETRY_SECONDS, None):
             try:
-                group = await find(self._rest, PD_GROUPS.at(last.group.namespace, last.group.name))
-                if group is None or group["metadata"]["uid"] != last.group_uid:
+                # One that only cannot be read keeps them, and another of that name looks after them itself.
+                if await find(self._rest, PD_GROUPS.at(last.group.namespace, last.group.name)) is None:
                     await channel.pod_labels.bring(target.key, {}, {})
             except ApiError as error:
                 _log.warning("labels not taken off", group=str(last.group), error=str(error))

@@ -147,7 +147,9 @@ def _claim(draft: Draft, remap: Remap, slot: EngineSlot, group: PDGroup, need: N
 
 def _spare_is_silent(draft: Draft, remap: Remap, slot: EngineSlot, seat: Seat) -> None:
     finding = draft.judgement.host(seat.node)
-    if _age_seconds(draft, remap) > CLAIM_SECONDS:
+    led_seconds = draft.now.monotonic_seconds - draft.snapshot.leadership.since
+    # A new leader has heard nobody yet: a move that is old by then has not waited for this spare.
+    if min(_age_seconds(draft, remap), led_seconds) > CLAIM_SECONDS:
         _end(draft, remap, RemapPhase.FAILED, Reason("SpareSilent", f"{seat.node}: {finding.reason.message}"))
     else:
         _wait(draft, remap, slot, CLAIM_SECONDS, "SpareSilent", f"{seat.node}: {finding.reason.message}")

@@ -16,6 +16,7 @@ from kvpool.plan.draft import Draft
 from kvpool.plan.freshness import is_fresh
 from kvpool.plan.incidents import Trouble
 from kvpool.plan.moves import key_of
+from kvpool.plan.settling import ORPHAN_SECONDS
 from kvpool.rules.fencing import seat_under
 
 CODE_MAINTENANCE: Final = "Maintenance"
@@ -54,11 +55,38 @@ def need_of(draft: Draft, slot: EngineSlot, spec: RoleSpec, group: PDGroup) -> N
         text = "the engine was told to stop for a move that did not come about"
         since = draft.now.monotonic_seconds
         return Need(RemapKind.RESTORATIVE, "Withdrawn", text, slot.spec.seats, since)
+    unclaimed = _unclaimed(draft, slot)
+    if unclaimed is not None:
+        since = draft.now.monotonic_seconds
+        return Need(RemapKind.RESTORATIVE, "ClaimLost", unclaimed, slot.spec.seats, since)
     if found:
         return _together(found)
     if spec.attach is Attach.OBSERVE and _left_by_its_engine(draft, slot, group, spec):
         text = "its engine pod left the seat; seats follow pods"
         return Need(RemapKind.RESTORATIVE, CODE_MOVED, text, slot.spec.seats, draft.now.monotonic_seconds)
+    return None
+
+
+def _unclaimed(draft: Draft, slot: EngineSlot) -> str | None:
+    """Say which device of the slot's seats is not claimed for it: its KVNode was deleted or edited by hand.
+
+    Its engine is told to stop for that, so it takes a new epoch to serve again, there or elsewhere. A new
+    leader looks at lists that are not of one moment, and waits until they have caught up.
+    """
+    key = str(key_of(slot))
+    for seat in slot.spec.seats:
+        kvnode = draft.snapshot.kvnodes.get(seat.node)
+        if kvnode is None:
+            continue
+        mine = {claim.device for claim in kvnode.spec.claims if claim.slot == key}
+        missing = sorted(set(seat.devices) - mine)
+        if not missing:
+            continue
+        caught_up = draft.snapshot.leadership.since + ORPHAN_SECONDS
+        if draft.now.monotonic_seconds < caught_up:
+            draft.look_again(caught_up)
+            return None
+        return f"{seat.node}/{'+'.join(missing)}: the claim is gone from the KVNode, which somebody changed"
     return None
 
 

@@ -72,6 +72,25 @@ def test_a_new_leader_does_not_cancel_a_move_because_it_has_not_heard_yet() -> N
     assert world.place() == "node-2/acc-0"
 
 
+def test_a_leader_that_comes_late_goes_on_with_the_move_whose_spare_it_has_not_heard_yet() -> None:
+    world = serving_world()
+    broken(world).tick(0.5).operator.hear()
+    world.operator.think()
+    while not world.open_remaps():
+        world.operator.act_once()
+    (remap,) = world.open_remaps()
+    for _ in range(40):
+        world.tick(1.0)
+    world.lead().views.clear()
+    world.operator.think()
+    while world.operator.act_once():
+        pass
+    assert [one.metadata.name for one in world.open_remaps()] == [remap.metadata.name]
+    world.run(10)
+    assert world.slot().spec.epoch == remap.spec.epoch
+    assert len(world.api.remaps) == 2, "the first bind and this move"
+
+
 def test_a_leader_that_sees_a_higher_epoch_decides_nothing_until_it_steps_up() -> None:
     world = serving_world()
     world.hosts["node-3"].highest_operator_epoch = 9

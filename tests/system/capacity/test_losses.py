@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.neighbours.store import join_store
-from devcluster.ports import free_port
 from tests.harness.objects import MIB, NAMESPACE
 from tests.harness.waiting import wait_until
+from tests.system.blocks import Reader, client_of, fill
+from tests.system.capacity.adoption import adopt_after_kill
 from tests.system.capacity.site import Site, SiteFactory
 
 if TYPE_CHECKING:
@@ -21,10 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.memory, pytest.mark.mooncake, pytest.mark.xdist_group("losses")]
 
-BLOCK = b"k" * 65536
-BLOCKS = 64
 ADOPTION_SECONDS = 3.0
-ATTEMPTS = 3
 ONE_NODE = {"matchLabels": {"kubernetes.io/hostname": "node-1"}}
 
 
@@ -38,53 +32,8 @@ def site(make_site: SiteFactory) -> Site:
 @pytest.fixture
 def client(site: Site) -> Iterator[MooncakeDistributedStore]:
     """A client of the store, without memory of its own."""
-    store = join_store(
-        local_name=f"{site.hosts['infra-0'].address}:{free_port()}",
-        master=site.mooncake.endpoint,
-        segment_bytes=0,
-        buffer_bytes=16 * MIB,
-    )
-    yield store
-    store.remove_all(True)
-    store.close()
-
-
-def _stored(client: MooncakeDistributedStore, key: str) -> bool:
-    return bool(client.put(key, BLOCK) == 0)
-
-
-def fill(client: MooncakeDistributedStore) -> list[str]:
-    keys = [f"block-{index}" for index in range(BLOCKS)]
-    for key in keys:
-        # Segments of keepers that an earlier test killed stay with the master until its TTL.
-        wait_until(partial(_stored, client, key), 30, f"{key} to be stored")
-    return keys
-
-
-class Reader:
-    """Reads blocks over and over until it is stopped; counts what did not come back right."""
-
-    def __init__(self, client: MooncakeDistributedStore, keys: list[str]) -> None:
-        self._client, self._keys = client, keys
-        self._over = threading.Event()
-        self.right, self.wrong = 0, 0
-        self._thread = threading.Thread(target=self._read, daemon=True)
-
-    def __enter__(self) -> Reader:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join(30)
-
-    def _read(self) -> None:
-        while True:
-            for key in self._keys:
-                ok = self._client.get(key) == BLOCK
-                self.right, self.wrong = self.right + ok, self.wrong + (not ok)
-            if self._over.wait(0.05):
-                return
+    with client_of(site.mooncake.endpoint, site.hosts["infra-0"].address) as joined:
+        yield joined
 
 
 def identity(site: Site, node: str, pool: str, tier: str = "DRAM") -> tuple[object, ...]:
@@ -95,29 +44,19 @@ def identity(site: Site, node: str, pool: str, tier: str = "DRAM") -> tuple[obje
     return unit["generation"], file.st_dev, file.st_ino, keeper["pid"], keeper["segment"]
 
 
-def adopt_after_kill(site: Site, node: str, unit: str, phase: str) -> float:
-    """Kill the node's agent; seconds from its next start until it says that the unit is in `phase`."""
-    agent = site.installed.process("agent", node)
-    before = agent.pid
-    agent.kill()
-    wait_until(lambda: agent.running and agent.pid != before, 20, "the agent to be started again")
-    started = time.monotonic()
-    labelled = f'{{phase="{phase}",unit="{unit}"}}'
+def assert_adopted(site: Site, node: str, pool: str, phase: str) -> None:
+    """Kill the node's agent: the next one adopts the pool's unit in time, and says so."""
+    unit = site.unit(node, pool)
+    seconds, adopted = adopt_after_kill(site.installed.process("agent", node))
+    assert adopted[f"{unit['name']} g{unit['generation']}"] == phase
+    assert seconds <= ADOPTION_SECONDS
+    labelled = f'{{phase="{phase}",unit="{unit["name"]}"}}'
     wait_until(
         lambda: site.metric("agent", "kvpool_agent_unit_phase", node).get(labelled) == 1,
         20,
         f"the agent to say {labelled}",
         tolerate=(OSError,),
     )
-    return time.monotonic() - started
-
-
-def assert_adopted(site: Site, node: str, unit: str, phase: str) -> None:
-    """Kill the agent until it adopts in time, three times at most: others may keep the machine busy."""
-    took: list[float] = []
-    while not took or (took[-1] > ADOPTION_SECONDS and len(took) < ATTEMPTS):
-        took.append(adopt_after_kill(site, node, unit, phase))
-    assert took[-1] <= ADOPTION_SECONDS, took
 
 
 def test_an_agent_that_is_killed_takes_nothing_with_it(site: Site, client: MooncakeDistributedStore) -> None:
@@ -125,8 +64,7 @@ def test_an_agent_that_is_killed_takes_nothing_with_it(site: Site, client: Moonc
         keys = fill(client)
         before = identity(site, "node-1", pool)
         with Reader(client, keys) as reader:
-            unit = site.unit("node-1", pool)["name"]
-            assert_adopted(site, "node-1", unit, "Bound")
+            assert_adopted(site, "node-1", pool, "Bound")
         assert identity(site, "node-1", pool) == before
         assert reader.wrong == 0 < reader.right
         assert len(site.keeper_pods("node-1", pool)) == 1
@@ -145,7 +83,7 @@ def test_an_agent_that_is_killed_during_a_bind_ends_it(site: Site, moment: str) 
         if moment.startswith("while"):
             told = wait_until(lambda: site.reported("node-1", unit), 20, "the unit's report")
             assert told["phase"] == "Allocating"
-            assert_adopted(site, "node-1", unit, "Allocating")
+            assert_adopted(site, "node-1", pool, "Allocating")
         site.gate.nodes.clear()
         site.wait_bound(pool)
         assert site.unit("node-1", pool)["generation"] == 1
@@ -213,14 +151,9 @@ def test_after_a_reboot_memory_is_bound_anew_and_files_are_adopted(site: Site) -
 
 
 def test_a_master_that_is_started_anew_loses_objects_and_no_unit(site: Site) -> None:
-    with site.bound_pool(DRAM="128Mi") as pool:
-        store = join_store(
-            local_name=f"{site.hosts['infra-0'].address}:{free_port()}",
-            master=site.mooncake.endpoint,
-            segment_bytes=0,
-            buffer_bytes=16 * MIB,
-        )
-        fill(store)
+    address = site.hosts["infra-0"].address
+    with site.bound_pool(DRAM="128Mi") as pool, client_of(site.mooncake.endpoint, address) as client:
+        fill(client)
         wait_until(lambda: site.figures(pool)["used"] > 0, 30, "use to be seen")
         counted = site.metric("operator", "kvpool_store_contents_lost_total")
         before = {node: identity(site, node, pool) for node in site.nodes}
@@ -238,4 +171,3 @@ def test_a_master_that_is_started_anew_loses_objects_and_no_unit(site: Site) -> 
         site.mooncake.admin.wait_for_segments(2, deadline_seconds=30)
         site.wait_bound(pool)
         assert {node: identity(site, node, pool) for node in site.nodes} == before
-        store.close()

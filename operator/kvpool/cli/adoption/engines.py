@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kvpool.cluster.resources import Obj
@@ -46,7 +46,23 @@ def find_engines(pods: Iterable[Obj]) -> list[Engines]:
             kind, name = _workload(pod)
             stem = name if kind else re.sub(r"-\d+$", "", str(pod["metadata"]["name"]))
             grouped.setdefault((_role(pod), kind, stem), []).append(pod)
-    return [_engines(*key, found) for key, found in sorted(grouped.items())]
+    return _joined(_engines(*key, found) for key, found in sorted(grouped.items()))
+
+
+def _joined(found: Iterable[Engines]) -> list[Engines]:
+    """Bare pods that one selector selects are one, whatever their names: no pod is to be in two groups."""
+    kept: list[Engines] = []
+    for one in found:
+        for index, other in enumerate(kept):
+            shared = dict(one.labels.items() & other.labels.items())
+            bare = not one.kind and not other.kind and one.role == other.role
+            if bare and shared and shared in (dict(one.labels), dict(other.labels)):
+                labels = dict(sorted(shared.items()))
+                kept[index] = replace(other, pods=(*other.pods, *one.pods), labels=labels)
+                break
+        else:
+            kept.append(one)
+    return kept
 
 
 def _engines(role: str, kind: str, stem: str, pods: list[Obj]) -> Engines:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kvpool.api import labels
 from kvpool.cli.adoption.engines import DEFAULT_PORT, Engines, find_engines
 from kvpool.cli.adoption.masters import (
     ADMIN_PORT,
@@ -48,7 +49,7 @@ def propose(existing: Existing) -> Proposal:
     found = [
         *(f"Mooncake master behind Service {master.service}" for master in masters),
         *(f"{one.role} engines: {len(one.pods)} pods of {_whose(one)}" for one in engines),
-        *(f"Gateway {gateway['metadata']['name']}" for gateway in existing.gateways),
+        *(f"Gateway {name}" for name in _gateways(existing)),
     ]
     cannot = [*_about_masters(existing, masters), *_about_engines(engines), *twice, *_about_routing(existing)]
     return Proposal((*manifests, *groups), tuple(found), tuple(cannot))
@@ -140,10 +141,30 @@ def _about_engines(engines: Iterable[Engines]) -> Iterable[str]:
 
 
 def _about_routing(existing: Existing) -> Iterable[str]:
-    for route in existing.routes:
+    for route in _routes_of_others(existing):
         yield (
             f"HTTPRoute {route['metadata']['name']}: it is somebody else's; kvpool makes a route of its own "
             "(PDGroup output of type HTTPRoute), which takes over"
         )
-    if not existing.gateways:
-        yield "weights in a gateway: no Gateway of the Gateway API is here"
+    if not _gateways(existing):
+        yield (
+            f"weights in a gateway: namespace {existing.namespace} has no Gateway of the Gateway API, "
+            "and no HTTPRoute that names one elsewhere"
+        )
+
+
+def _routes_of_others(existing: Existing) -> list[Obj]:
+    ours = labels.MANAGED_BY, labels.MANAGER
+    return [route for route in existing.routes if ours not in (route["metadata"].get("labels") or {}).items()]
+
+
+def _gateways(existing: Existing) -> list[str]:
+    """Gateways of the namespace, and those that its routes name, as `name` or `name in namespace NS`."""
+    found = {str(gateway["metadata"]["name"]): None for gateway in existing.gateways}
+    for route in existing.routes:
+        for parent in route.get("spec", {}).get("parentRefs") or ():
+            if parent.get("kind", "Gateway") == "Gateway":
+                where = parent.get("namespace", existing.namespace)
+                elsewhere = f" in namespace {where}" if where != existing.namespace else ""
+                found[f"{parent['name']}{elsewhere}"] = None
+    return list(found)

@@ -1,0 +1,3 @@
+module kvpool.dev/pause
+
+go 1.26.0
