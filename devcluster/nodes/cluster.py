@@ -28,6 +28,7 @@ from devcluster.rest import ApiError
 
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.1
+NAME_FILE = "name"
 NEEDED = ("kube-apiserver", "kubelet", "coredns")  # one of each part that must be built
 
 
@@ -37,7 +38,7 @@ class RealCluster:
     `start` brings up `count` nodes and returns when all are Ready. Clients reach the API server, pods and
     Services from the sandbox itself. Methods take node names, `node1` to `node9`; those that start or import
     raise ProcessError when a program fails, with the end of its log.
-    `name` is what its cgroups are called.
+    `name` is what its cgroups are called; it is in the file `name` too.
     """
 
     def __init__(self, folder: Path, count: int = 3, settings: ClusterSettings | None = None) -> None:
@@ -71,12 +72,18 @@ class RealCluster:
 
     def _start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / NAME_FILE).write_text(self.name)
         cgroups.claim(self.name, self._owner.start().pid)
         cabling.build_bridge()
-        _together([self._layers.unpack, self._headquarters.start])
-        _together([partial(self._power_on, name) for name in self._first_names])
+        _together([self._headquarters.start, self._power_on_first])
+        for name in self._first_names:
+            self._nodes[name].join(self.plane)
         self.wait_ready()
         self._wait(self._default_account_exists, READY_SECONDS, "the default ServiceAccount")
+
+    def _power_on_first(self) -> None:
+        self._layers.open()
+        _together([self._machine(name).power_on for name in self._first_names])
 
     def stop(self) -> None:
         """End everything: processes, mounts, links, cgroups, and the nodes' disks; logs stay."""
@@ -89,6 +96,7 @@ class RealCluster:
         for node in self._nodes.values():
             shutil.rmtree(node.disk, ignore_errors=True)
         self._nodes.clear()
+        self._layers.close()
 
     def __enter__(self) -> RealCluster:
         return self.start()
@@ -151,7 +159,9 @@ class RealCluster:
         """
         if fresh and name in self._nodes:
             self._nodes[name].wipe()
-        self._power_on(name)
+        node = self._machine(name)
+        node.power_on()
+        node.join(self.plane)
 
     def restart_kubelet(self, name: str) -> None:
         """End a node's kubelet at once and start it again; the node's pods run on."""
@@ -193,13 +203,12 @@ class RealCluster:
             raise ValueError(f"{name!r} is none of the nodes {', '.join(self._nodes)}")
         return self._nodes[name]
 
-    def _power_on(self, name: str) -> None:
+    def _machine(self, name: str) -> Node:
+        """The node of that name, new if there was none. Raises ValueError."""
         node_index(name)
         if name not in self._nodes:
             self._nodes[name] = Node(name, self.folder / name, self.name, self.settings, self._layers)
-        node = self._nodes[name]
-        node.power_on()
-        node.join(self.plane)
+        return self._nodes[name]
 
     def _is_ready(self, name: str) -> bool:
         return self._ready_word(name, self.boot_id(name)) == "True"

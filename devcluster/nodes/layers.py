@@ -1,4 +1,4 @@
-"""Images unpacked once into the cache, and put into each node's disk as hard links."""
+"""Images unpacked once into the cache, and lent to the disk of each node."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import contextlib
 import fcntl
 import hashlib
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from devcluster.cache import KEY_LENGTH, cache_folder, move_into_place
 from devcluster.nodes import archives, runtime
 from devcluster.nodes.layout import MEMORY_FOLDER, RUN_FOLDER
 from devcluster.nodes.member import Member
-from devcluster.process import ProcessError
 
 PREFIX = "layers-"
 KEPT = 3  # stores of other sets of images that stay in the cache
 STOP_SECONDS = 20.0
-COPY_SECONDS = 300.0
+SNAPSHOTS = "snapshots"  # the folder in which each folder is one unpacked layer
+DATABASE = ".db"
 
 
 class LayerStore:
-    """What containerd makes of a set of image archives, in a folder keyed by their content."""
+    """What containerd makes of a set of image archives, in a folder keyed by their content.
+
+    A node gets links to the layers, which nobody writes to, and databases of its own. From `open` to `close`
+    the store is in use and is not removed from the cache.
+    """
 
     def __init__(self, images: Sequence[Path], pause: str) -> None:
         self.images = list(images)
@@ -33,18 +37,27 @@ class LayerStore:
         for image in self.images:
             digest.update(archives.read_index(image))
         self.folder = _parent() / f"{PREFIX}{digest.hexdigest()[:KEY_LENGTH]}"
+        self._use: TextIO | None = None
 
-    def unpack(self) -> None:
+    def open(self) -> None:
         """Unpack the archives unless the cache has them. Raises ProcessError."""
         if not self.images:
             return
-        with _locked(fcntl.LOCK_EX):
+        with _locked():
+            self._use = _use_file(self.folder).open("w")
+            fcntl.flock(self._use, fcntl.LOCK_SH)
             if self.folder.exists():
                 self.folder.touch()  # lately used
                 return
             with tempfile.TemporaryDirectory(prefix="unpacking-", dir=_parent()) as scratch:
                 self._import(Path(scratch))
             _forget_old(self.folder)
+
+    def close(self) -> None:
+        """Say that no node uses it any more; one that was never opened is fine."""
+        if self._use is not None:
+            self._use.close()
+            self._use = None
 
     def _import(self, scratch: Path) -> None:
         """Import in a member without network, whose /var/lib becomes the store."""
@@ -63,43 +76,44 @@ class LayerStore:
             member.kill()
         move_into_place(disk / Path(runtime.ROOT).name, self.folder)
 
-    def copy_to(self, disk: Path) -> None:
-        """Put the images into a node's /var/lib, unless it has some already. Raises ProcessError."""
+    def lend_to(self, disk: Path) -> None:
+        """Put the images into a node's /var/lib, unless it has some already."""
         target = disk / Path(runtime.ROOT).name
         if not self.images or target.exists():
             return
         partial = target.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        with _locked(fcntl.LOCK_SH):
-            _copy(self.folder, partial)
-        for database in partial.glob("*/*.db"):  # the only files that are ever written to again
-            own = database.with_suffix(".own")
-            shutil.copy2(database, own)
-            own.rename(database)
+        _lend(self.folder, partial)
         partial.rename(target)
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Hard links where the file system is the same, else copies."""
-    for how in ("--link", "--reflink=auto"):
-        shutil.rmtree(target, ignore_errors=True)
-        result = subprocess.run(
-            ["cp", "--archive", how, source, target],
-            capture_output=True,
-            text=True,
-            timeout=COPY_SECONDS,
-            check=False,
-        )
-        if result.returncode == 0:
-            return
-    raise ProcessError(f"{source} cannot be copied: {result.stderr.strip()}")
+def _lend(source: Path, target: Path) -> None:
+    target.mkdir(mode=source.stat().st_mode)
+    for entry in source.iterdir():
+        lent = target / entry.name
+        if entry.suffix == DATABASE:  # the only files that are ever written to again
+            shutil.copy2(entry, lent)
+        elif entry.is_dir() and source.name != SNAPSHOTS:
+            _lend(entry, lent)
+        else:
+            lent.symlink_to(entry)
 
 
 def _forget_old(used: Path) -> None:
     others = [folder for folder in _parent().glob(f"{PREFIX}*") if folder.is_dir() and folder != used]
     others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
     for folder in others[KEPT:]:
-        shutil.rmtree(folder)
+        with _use_file(folder).open("w") as use:
+            try:
+                fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue  # some cluster's nodes have it
+            shutil.rmtree(folder)
+            _use_file(folder).unlink()
+
+
+def _use_file(folder: Path) -> Path:
+    return folder.with_suffix(".use")
 
 
 def _parent() -> Path:
@@ -107,9 +121,9 @@ def _parent() -> Path:
 
 
 @contextlib.contextmanager
-def _locked(how: int) -> Iterator[None]:
-    """Hold the lock of all stores: shared to read, exclusive to make or remove one."""
+def _locked() -> Iterator[None]:
+    """Be the only one who makes or removes stores."""
     _parent().mkdir(parents=True, exist_ok=True)
     with (_parent() / f"{PREFIX}lock").open("w") as lock:
-        fcntl.flock(lock, how)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -47,7 +47,7 @@ class Node:
         self._cgroup = cgroups.make(self._cluster, self.name)
         self.member.start(memory, binds, KERNEL_SETTINGS)
         cabling.plug(self.member)
-        self._layers.copy_to(self._disk_folder("/var/lib"))
+        self._layers.lend_to(self._disk_folder("/var/lib"))
         runtime.start(self.member, self._settings.pause, self._boot_id_file)
 
     def join(self, plane: ControlPlane) -> None:

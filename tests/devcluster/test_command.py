@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The command keeps its state here, not in the checkout."""
-    for name in ("KUBECONFIG", "CHOSEN", "PLANE"):
+    for name in ("KUBECONFIG", "CHOSEN", "PLANE", "NODES"):
         monkeypatch.setattr(command, name, tmp_path / name.lower())
     monkeypatch.setattr(command, "FOLDER", tmp_path)
     return tmp_path
@@ -52,7 +52,7 @@ def test_a_kind_of_cluster_that_does_not_exist_is_refused_with_those_that_do() -
     )
     assert ended.returncode == 1
     assert ended.stdout == ""
-    assert ended.stderr == "devcluster: DEVCLUSTER is 'minikube': use one of kind, go, existing\n"
+    assert ended.stderr == "devcluster: DEVCLUSTER is 'minikube': use one of kind, go, nodes, existing\n"
 
 
 def test_a_context_that_looks_like_production_is_used_only_when_named_twice(
