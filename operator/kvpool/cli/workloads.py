@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kvpool.api.common import LabelSelector
 from kvpool.api.pdgroup import PDGroup
-from kvpool.cluster.errors import ApiError, Gone
+from kvpool.cluster.errors import ApiError
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.scales import workload_selector
 from kvpool.plan.engines import roles_of, workload_key
@@ -23,8 +23,8 @@ async def read_selectors(rest: Rest, groups: Iterable[PDGroup]) -> Selectors:
             key = workload_key(group, spec)
             try:
                 found[key] = await workload_selector(rest, group.metadata.namespace, spec.workload_ref)
-            except Gone:
-                found[key] = None
-            except ApiError:  # not every user may read scales; the plan then says nothing of the workload
+            except (
+                ApiError
+            ):  # a user without the operator's right to scales: what the operator sees is unknown
                 continue
     return found

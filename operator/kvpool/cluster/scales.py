@@ -7,19 +7,19 @@ from typing import Final
 
 from kvpool.api.common import LabelSelector
 from kvpool.api.pdgroup import WorkloadRef
+from kvpool.cluster.errors import Gone, Terminal
 from kvpool.cluster.reads import get
 from kvpool.cluster.resources import Resource
 from kvpool.cluster.rest import Rest
 
 _DEADLINE_SECONDS: Final = 3.0
+_FORBIDDEN: Final = 403
 _API_VERSIONS: Final = {
     "Deployment": "apps/v1",
     "StatefulSet": "apps/v1",
     "ReplicaSet": "apps/v1",
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
 }
-
-
 _SET: Final = re.compile(r"(?P<key>\S+)\s+(?P<word>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUAL: Final = re.compile(r"(?P<key>[^\s=!<>]+)\s*(?P<sign>==|=|!=)\s*(?P<value>[^\s=!<>]*)")
 _THERE: Final = re.compile(r"(?P<absent>!?)\s*(?P<key>[^\s=!<>(),]+)")
@@ -27,16 +27,22 @@ _BETWEEN_TERMS: Final = re.compile(r",(?![^(]*\))")
 
 
 async def workload_selector(rest: Rest, namespace: str, ref: WorkloadRef) -> LabelSelector | None:
-    """What selects the workload's pods; None when its scale states nothing that can be followed.
+    """What selects the workload's pods; None when the API server has no selector that can be followed.
 
-    Raises ApiError: Gone for a workload that is not there or a kind without a scale sub-resource.
+    That is so for a workload that is not there, a kind without a scale sub-resource, and a scale that states
+    none or an odd one. Raises ApiError: Terminal (403) when this reader may not ask, which says nothing of
+    the workload.
     """
     group, _, version = (ref.api_version or _API_VERSIONS.get(ref.kind, "")).rpartition("/")
     workload = Resource(group, version, f"{ref.kind.lower()}s", ref.kind, namespaced=True)
-    scale = await get(rest, workload.at(namespace, ref.name, "scale"), timeout_seconds=_DEADLINE_SECONDS)
     try:
+        scale = await get(rest, workload.at(namespace, ref.name, "scale"), timeout_seconds=_DEADLINE_SECONDS)
         return parse_selector((scale.get("status") or {}).get("selector") or "")
-    except ValueError:
+    except (Gone, ValueError):
+        return None
+    except Terminal as refusal:
+        if refusal.status == _FORBIDDEN:
+            raise
         return None
 
 

@@ -4,14 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kvpool.api.common import LabelSelector
 from kvpool.api.pdgroup import PDGroup, WorkloadRef
-from kvpool.cluster.errors import ApiError, Gone, Terminal
+from kvpool.cluster.errors import ApiError, Terminal
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.scales import workload_selector
-
-
-def workload_key(namespace: str, ref: WorkloadRef) -> str:
-    """`namespace/Kind/name`, the key of `Snapshot.workload_selectors`."""
-    return f"{namespace}/{ref.kind}/{ref.name}"
+from kvpool.plan.engines import roles_of, workload_key
 
 
 class Workloads:
@@ -30,17 +26,16 @@ class Workloads:
         """Ask for the scale of every workload named."""
         wanted: dict[str, tuple[str, WorkloadRef]] = {}
         for group in groups:
-            for role in (group.spec.prefill, group.spec.decode):
-                if role is not None and role.workload_ref is not None:
-                    namespace = group.metadata.namespace
-                    wanted[workload_key(namespace, role.workload_ref)] = (namespace, role.workload_ref)
+            for _, spec in roles_of(group):
+                if spec.workload_ref is not None:
+                    wanted[workload_key(group, spec)] = (group.metadata.namespace, spec.workload_ref)
         before = dict(self._selectors)
         for key in [key for key in self._selectors if key not in wanted]:
             del self._selectors[key]
         for key, (namespace, ref) in wanted.items():
             try:
                 self._selectors[key] = await workload_selector(self._rest, namespace, ref)
-            except (Gone, Terminal):  # not there, or not one of the kinds that the operator may read
+            except Terminal:  # not one of the kinds that the operator may read: it can never follow that one
                 self._selectors[key] = None
             except ApiError:
                 continue
