@@ -39,7 +39,11 @@ _READ_BACK_SLOW_SECONDS: Final = 1.0
 must not cost a storm of requests."""
 _RETRY_SECONDS: Final = (0.1, 0.5, 2.0, 5.0)
 _LEARN_SECONDS: Final = 1.0
-"""How long a data plane is given to learn of new Services and slices before a route sends to them."""
+"""How long a data plane is given to learn of new Services and slices before a route sends to them.
+
+A fixed time, because nothing shows that it has: no status tells which EndpointSlices it knows, and a route's
+revision may be in force before the endpoints behind it are known.
+"""
 _REAPPLY_SECONDS: Final = 60.0
 """How often all objects are applied again, so that what others changed or deleted comes back."""
 
