@@ -13,15 +13,12 @@ from kvpool.api.schema import (
     NOT_SUPPORTED_YET,
     Cel,
     Column,
-    IntOrString,
     Later,
     ListAtomic,
     ListMap,
     ListSet,
-    MaxItems,
     MaxProperties,
     Model,
-    Nullable,
     PreserveUnknown,
     cel,
     resource,
@@ -84,10 +81,6 @@ def test_an_optional_field_is_its_type_and_not_required() -> None:
     assert field(Text | None, None) == {"type": "string", "maxLength": 8}
 
 
-def test_null_stays_only_where_it_is_a_value() -> None:
-    assert field(Annotated[Text | None, Nullable()], None)["nullable"] is True
-
-
 def test_an_optional_model_keeps_its_annotations_and_rules() -> None:
     node = field(Annotated[Leaf | None, Cel("has(self.name)", "name it")], None)
     assert node["x-kubernetes-validations"] == [{"rule": "has(self.name)", "message": "name it"}]
@@ -95,7 +88,7 @@ def test_an_optional_model_keeps_its_annotations_and_rules() -> None:
 
 
 def test_integers_and_strings_in_one_field_become_int_or_string() -> None:
-    node = field(Annotated[Annotated[int, Field(gt=0)] | Text, IntOrString()])
+    node = field(Annotated[int, Field(gt=0)] | Text)
     assert node == {
         "minimum": 1,
         "maxLength": 8,
@@ -169,21 +162,26 @@ def test_a_tuple_of_fixed_length_is_refused() -> None:
 
 
 def test_a_set_becomes_a_list_of_type_set() -> None:
-    node = field(Annotated[frozenset[Text], MaxItems(3)], frozenset())
+    node = field(Annotated[frozenset[Text], Field(max_length=3)], frozenset())
     assert node["x-kubernetes-list-type"] == "set"
     assert "uniqueItems" not in node
 
 
 def test_list_types_are_written_out() -> None:
-    by_name = field(Annotated[tuple[Leaf, ...], ListMap("name"), MaxItems(4)], ())
+    by_name = field(Annotated[tuple[Leaf, ...], ListMap("name"), Field(max_length=4)], ())
     assert by_name["x-kubernetes-list-map-keys"] == ["name"]
     assert (by_name["x-kubernetes-list-type"], by_name["maxItems"]) == ("map", 4)
-    assert field(Annotated[tuple[Text, ...], ListSet(), MaxItems(4)])["x-kubernetes-list-type"] == "set"
-    assert field(Annotated[tuple[Text, ...], ListAtomic(), MaxItems(4)])["x-kubernetes-list-type"] == "atomic"
+    assert (
+        field(Annotated[tuple[Text, ...], ListSet(), Field(max_length=4)])["x-kubernetes-list-type"] == "set"
+    )
+    assert (
+        field(Annotated[tuple[Text, ...], ListAtomic(), Field(max_length=4)])["x-kubernetes-list-type"]
+        == "atomic"
+    )
 
 
 def test_an_empty_default_of_a_list_or_map_is_not_stored() -> None:
-    assert "default" not in field(Annotated[tuple[Text, ...], ListSet(), MaxItems(4)], ())
+    assert "default" not in field(Annotated[tuple[Text, ...], ListSet(), Field(max_length=4)], ())
     assert "default" not in field(Annotated[dict[str, Text], MaxProperties(4)], {})
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kvpool.api import labels
 from kvpool.api.epoch import MOST_OPERATOR_EPOCH
 from kvpool.cluster.election import (
-    EPOCH_ANNOTATION,
     MOST_BELIEVED_EPOCH,
     Acquire,
     Claim,
@@ -79,12 +79,12 @@ def test_a_wall_clock_in_the_lease_decides_nothing() -> None:
 
 @pytest.mark.parametrize("text", [None, "", "x", "-1", "1.5", "٣", str(2**41 + 1), "9" * 5000])
 def test_a_malformed_epoch_counts_as_none(text: str | None) -> None:
-    annotations = {} if text is None else {EPOCH_ANNOTATION: text}
+    annotations = {} if text is None else {labels.OPERATOR_EPOCH: text}
     assert LeaseRecord.of(lease("other", **annotations)).epoch == 0
 
 
 def test_the_highest_epoch_that_is_believed_leaves_room_to_rise() -> None:
-    assert LeaseRecord.of(lease("other", **{EPOCH_ANNOTATION: str(2**41)})).epoch == 2**41
+    assert LeaseRecord.of(lease("other", **{labels.OPERATOR_EPOCH: str(2**41)})).epoch == 2**41
     assert 2 * MOST_BELIEVED_EPOCH > MOST_OPERATOR_EPOCH > MOST_BELIEVED_EPOCH
 
 
@@ -101,7 +101,7 @@ def test_an_empty_lease_is_free() -> None:
 
 
 def test_a_claim_counts_the_transition_and_keeps_what_others_wrote() -> None:
-    current = lease("other", note="theirs", **{EPOCH_ANNOTATION: "4"})
+    current = lease("other", note="theirs", **{labels.OPERATOR_EPOCH: "4"})
     current["metadata"]["resourceVersion"] = "17"
     current["spec"] |= {"leaseTransitions": 2, "strategy": "kept"}
 
@@ -109,7 +109,7 @@ def test_a_claim_counts_the_transition_and_keeps_what_others_wrote() -> None:
     renewed = Claim("me", 5, WALL, TIMING).manifest("l", "n", taken)
     released = Claim("me", 5, WALL, TIMING).released(taken)
 
-    assert taken["metadata"]["annotations"] == {"note": "theirs", EPOCH_ANNOTATION: "5"}
+    assert taken["metadata"]["annotations"] == {"note": "theirs", labels.OPERATOR_EPOCH: "5"}
     assert taken["metadata"]["resourceVersion"] == "17", "a compare-and-swap"
     assert taken["spec"] == {
         "holderIdentity": "me",

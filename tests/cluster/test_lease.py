@@ -14,7 +14,8 @@ import pytest
 
 from devcluster.controlplane import ControlPlane
 from devcluster.process import ManagedProcess
-from kvpool.cluster.election import EPOCH_ANNOTATION, LeaseTiming
+from kvpool.api import labels
+from kvpool.cluster.election import LeaseTiming
 from kvpool.cluster.errors import Retryable
 from kvpool.cluster.hard_exit import EXIT_CODE
 from kvpool.cluster.lease import Leadership, LeadershipLost
@@ -182,7 +183,7 @@ async def test_the_epoch_steps_over_a_higher_one_and_the_lease_says_so_first(
     await leader.leadership.acquire()
     assert await leader.leadership.step_up(0) == 1, "already higher"
     assert await leader.leadership.step_up(41) == 42
-    assert (await lease(rest, namespace))["metadata"]["annotations"][EPOCH_ANNOTATION] == "42"
+    assert (await lease(rest, namespace))["metadata"]["annotations"][labels.OPERATOR_EPOCH] == "42"
     await leader.leadership.release()
 
     successor = Candidate(rest, namespace, "successor")
@@ -203,7 +204,7 @@ async def test_an_epoch_raised_by_a_write_without_an_answer_never_falls(
     assert leader.leadership.epoch == 1
     async with holding(leader):
         await comes("the leader to learn its epoch", lambda: leader.leadership.epoch == 42)
-    assert (await lease(through_proxy, namespace))["metadata"]["annotations"][EPOCH_ANNOTATION] == "42"
+    assert (await lease(through_proxy, namespace))["metadata"]["annotations"][labels.OPERATOR_EPOCH] == "42"
 
 
 class Process:

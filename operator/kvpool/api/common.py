@@ -38,15 +38,6 @@ class Mode(StrEnum):
         return self if self.rank <= cap.rank else cap
 
 
-class TierName(StrEnum):
-    """Where KV-cache bytes live."""
-
-    HBM = "HBM"
-    DRAM = "DRAM"
-    CXL = "CXL"
-    SSD = "SSD"
-
-
 class Role(StrEnum):
     """What an engine instance does."""
 

@@ -21,6 +21,7 @@ PAUSE_CONFIG_MAP: Final = "kvpool-pause"
 """In the operator's namespace: while it exists with `paused: "true"`, no new action starts anywhere."""
 
 OPERATOR_EPOCH: Final = "kvpool.dev/operator-epoch"
+"""Annotation on the leader Lease: the epoch of the newest leadership."""
 ROUTE_REVISION: Final = "kvpool.dev/route-revision"
 
 BOARD: Final = "kvpool.dev/board"

@@ -79,16 +79,6 @@ class ListAtomic(_Extension):
 
 
 @dataclass(frozen=True)
-class MaxItems(GroupedMetadata):
-    """At most ``count`` items in a list; pydantic enforces it too."""
-
-    count: int
-
-    def __iter__(self) -> Iterator[MaxLen]:
-        yield MaxLen(self.count)
-
-
-@dataclass(frozen=True)
 class MaxProperties(GroupedMetadata):
     """At most ``count`` entries in a map; pydantic enforces it too."""
 
@@ -99,15 +89,6 @@ class MaxProperties(GroupedMetadata):
 
 
 @dataclass(frozen=True)
-class IntOrString(_Extension):
-    """A value written as an integer or a string, for fields annotated ``int | str``."""
-
-    def extend(self, schema: JsonSchemaValue) -> JsonSchemaValue:
-        """Mark the node as int-or-string; a plain string or integer node becomes one."""
-        return schema | {INT_OR_STRING: True}
-
-
-@dataclass(frozen=True)
 class PreserveUnknown(_Extension):
     """A node whose content the API server keeps as it is, for fields annotated ``dict[str, Any]``."""
 
@@ -115,18 +96,6 @@ class PreserveUnknown(_Extension):
         """Keep the description and default; the content is not described."""
         kept = {key: schema[key] for key in ("description", "default", VALIDATIONS) if key in schema}
         return {"type": "object", PRESERVE_UNKNOWN: True} | kept
-
-
-@dataclass(frozen=True)
-class Nullable(_Extension):
-    """Null is a value of its own at this node (rare: absent is how "not said" is spelled).
-
-    `Model.dump` leaves nulls out, so such a field is read, never written as null.
-    """
-
-    def extend(self, schema: JsonSchemaValue) -> JsonSchemaValue:
-        """Mark the node nullable."""
-        return schema | {"nullable": True}
 
 
 Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from kvpool.api import labels
 from kvpool.cluster.resources import LEASES, Obj
 
-EPOCH_ANNOTATION = "kvpool.dev/operator-epoch"
 MOST_BELIEVED_EPOCH = 2**41
 """Half of what objects can carry: whatever somebody writes into the annotation leaves room to rise."""
 LONGEST_WAIT_SECONDS = 60.0
@@ -66,7 +66,7 @@ class LeaseRecord:
             renewed=spec.get("renewTime") or "",
             transitions=spec.get("leaseTransitions") or 0,
             duration_seconds=float(spec.get("leaseDurationSeconds") or 0),
-            epoch=_epoch(annotations.get(EPOCH_ANNOTATION)),
+            epoch=_epoch(annotations.get(labels.OPERATOR_EPOCH)),
         )
 
 
@@ -162,7 +162,7 @@ class Claim:
         metadata: dict[str, Any] = dict(
             (current or {}).get("metadata") or {"name": name, "namespace": namespace}
         )
-        annotations = dict(metadata.get("annotations") or {}) | {EPOCH_ANNOTATION: str(self.epoch)}
+        annotations = dict(metadata.get("annotations") or {}) | {labels.OPERATOR_EPOCH: str(self.epoch)}
         metadata["annotations"] = annotations
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 

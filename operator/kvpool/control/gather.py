@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from kvpool.api import labels
 from kvpool.api.common import Mode
-from kvpool.cluster.election import EPOCH_ANNOTATION
 from kvpool.control import clock
 from kvpool.control.facts import Facts
 from kvpool.control.marks import Marks
@@ -79,6 +79,8 @@ class Gatherer:
         for kind, key in sorted(disbelieved - self._disbelieved):
             name = str(key) if key.namespace else key.name
             reason = f"its operator epoch is more than {MOST_EPOCHS_AHEAD} above {mine}, this leader's own"
-            advice = f"delete it; or, when all have it, write it into {EPOCH_ANNOTATION} of the leader Lease"
+            advice = (
+                f"delete it; or, when all have it, write it into {labels.OPERATOR_EPOCH} of the leader Lease"
+            )
             _log.warning("object left out", kind=kind, name=name, reason=reason, advice=advice)
         self._disbelieved = disbelieved

@@ -1,8 +1,6 @@
 """Names that facts and decisions use to point at each other."""
 
-from typing import NamedTuple, NewType
-
-NodeName = NewType("NodeName", str)
+from typing import NamedTuple
 
 
 class ObjectKey(NamedTuple):

@@ -68,12 +68,6 @@ def members_of(snapshot: Snapshot, supernode: Supernode) -> frozenset[str]:
     )
 
 
-def guard_group(snapshot: Snapshot, node: str) -> frozenset[str]:
-    """Return the nodes that watch each other's hosts: the Supernode's, else all kvpool nodes."""
-    supernode = supernode_of(snapshot, node)
-    return frozenset(snapshot.kvnodes) if supernode is None else members_of(snapshot, supernode)
-
-
 def policy_of(supernode: Supernode | None) -> Failover:
     """Return the failover policy; the defaults where there is no Supernode."""
     return supernode.spec.failover if supernode is not None else _DEFAULT_FAILOVER

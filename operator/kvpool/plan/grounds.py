@@ -14,8 +14,6 @@ from kvpool.plan.domains import domain_unknown
 from kvpool.plan.freshness import is_fresh, silence_text
 from kvpool.plan.sizes import listed
 
-NO_NUMA = -1
-
 
 @dataclass(frozen=True, slots=True)
 class Site:

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kvpool.api.epoch import MOST_OPERATOR_EPOCH
 from kvpool.model.observations import EvidenceView, PeerWord
 from kvpool.wire import convert_bounds as read
 from kvpool.wire.convert_report import ReportData, evidence_from_wire, report_from_wire
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
-
-MAX_OPERATOR_EPOCH = 2**43 - 2
-"""Slot epochs are `operator epoch * 2**20 + sequence` and have to stay below 2**63. One agent that names a
-larger epoch must not drive the operator's own beyond what the API can store."""
 
 _LEASE_LOST: Mapping[int, bool | None] = {
     pb.PEER_LEASE_UNSPECIFIED: None,
@@ -92,7 +89,7 @@ def _hello(message: pb.Hello, now: float) -> HelloData:
         incarnation=read.count("hello.incarnation", message.incarnation),
         agent_version=read.identifier("hello.agent_version", message.agent_version, 64),
         highest_operator_epoch=read.count(
-            "hello.highest_operator_epoch", message.highest_operator_epoch, MAX_OPERATOR_EPOCH
+            "hello.highest_operator_epoch", message.highest_operator_epoch, MOST_OPERATOR_EPOCH
         ),
         report=report_from_wire(message.report, now),
         peer_address=read.identifier("hello.peer_address", message.peer_address),
