@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import TextIO
 
 QUIET_SECONDS = 15.0
 REDRAW_SECONDS = 0.2
-LINE_WIDTH = 100
+WIDEST = 100
 
 
 class Progress:
@@ -33,24 +34,31 @@ class Progress:
         self.done = done
         if time.monotonic() - self._shown >= (REDRAW_SECONDS if self._terminal else QUIET_SECONDS):
             self._shown = time.monotonic()
-            self._show(self._line(note))
+            self._show(self._line(note, self._width()))
 
     def finish(self, note: str = "done") -> None:
         """The closing line."""
         self._show(f"{self.title}: {note} ({_clock(self.elapsed_seconds)})", last=True)
 
-    def _line(self, note: str) -> str:
+    def _width(self) -> int:
+        """Columns of a line; one that is too long for a terminal would not be rewritten but left behind."""
+        return min(WIDEST, shutil.get_terminal_size().columns - 1) if self._terminal else sys.maxsize
+
+    def _line(self, note: str, width: int) -> str:
         if self.total:
             percent = 100 * min(self.done, self.total) // self.total
             count = f"{self.done}/{self.total} {percent:3d}%"
         else:
             count = str(self.done)
-        return f"{self.title}: {count}  {_clock(self.elapsed_seconds)}  {note}".rstrip()
+        figures = f": {count}  {_clock(self.elapsed_seconds)}"
+        room = width - len(figures)
+        title = self.title if len(self.title) <= room else f"{self.title[: room - 3]}..."
+        return f"{title}{figures}  {note}".rstrip()[:width]
 
     def _show(self, line: str, last: bool = False) -> None:
         if self._terminal:
             end = "\n" if last else ""
-            self._stream.write(f"\r\033[K{line[:LINE_WIDTH]}{end}")
+            self._stream.write(f"\r\033[K{line}{end}")
         else:
             self._stream.write(line + "\n")
         self._stream.flush()
