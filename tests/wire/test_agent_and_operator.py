@@ -218,14 +218,8 @@ def seat_as_read(seat: SeatRecord) -> read.SeatView:
 
 def device_as_read(device: Device) -> read.DeviceView:
     evidence = tuple(fault_as_read(fault) for fault in device.faults)
-    return read.DeviceView(
-        device.id,
-        device.uuid,
-        device.holder,
-        evidence,
-        device.observed,
-        tuple(ObjectKey(*name.split("/")) for name in device.holder_pods),
-    )
+    pods = tuple(ObjectKey(*name.split("/")) for name in device.holder_pods)
+    return read.DeviceView(device.id, device.uuid, device.holder, evidence, device.observed, pods)
 
 
 def fault_as_read(fault: Fault) -> read.EvidenceView:
