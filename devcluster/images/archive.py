@@ -43,6 +43,14 @@ def image_name(target: str, tag: str = TAG) -> str:
     return f"localhost/kvpool-{target}:{tag}"
 
 
+def built() -> Path:
+    """The archive of the images as the sources are now; `KVPOOL_IMAGES` names another. Raises NotBuiltError."""
+    path = Path(os.environ.get("KVPOOL_IMAGES") or _folder() / "images.tar")
+    if not path.exists():
+        raise recipe.NotBuiltError(f"the images are not built yet ({path}): run `python -m devcluster.images`")
+    return path
+
+
 def archive() -> Path:
     """Build what is missing and return the archive. Raises BuildError."""
     for part in (recipe.TRAEFIK, recipe.PAUSE):
@@ -100,7 +108,6 @@ def _make(folder: Path) -> None:
         if older != partial:
             shutil.rmtree(older, ignore_errors=True)
     move_into_place(partial, folder)
-    buildah.prune()
 
 
 def _borrow() -> None:
@@ -124,7 +131,7 @@ def _name_for_containerd(index: Path) -> None:
 
 
 def _pack(layout: Path, target: Path) -> None:
-    command: Sequence[str] = ["tar", "-C", str(layout), "-cf", str(target), "."]
+    command: Sequence[str] = ["tar", "-C", str(layout), "-cf", str(target), "oci-layout", "index.json", "blobs"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TAR_SECONDS, check=False)
     if done.returncode != 0:
         raise BuildError(f"tar of {layout}: {done.stderr.strip()}")

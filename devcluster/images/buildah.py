@@ -55,8 +55,3 @@ class Buildah:
         """Add an image to an OCI layout (a folder); layers that are there already are not written again."""
         command = [*self._command, "push", "--disable-compression", name, f"oci:{layout}:{name}"]
         run_shown(command, f"writing {name}", BUILD_SECONDS)
-
-    def prune(self) -> None:
-        """Forget the layers of earlier builds that no named image uses."""
-        command = [*self._command, "rmi", "--prune", "--force"]
-        subprocess.run(command, capture_output=True, timeout=BUILD_SECONDS, check=False)

@@ -29,6 +29,7 @@ from devcluster.rest import ApiError
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.1
 NAME_FILE = "name"
+NOT_READY = ("False", "Unknown")
 NEEDED = ("kube-apiserver", "kubelet", "coredns")  # one of each part that must be built
 
 
@@ -194,7 +195,7 @@ class RealCluster:
 
     def wait_not_ready(self, name: str, deadline_seconds: float = READY_SECONDS) -> None:
         """Wait until the control plane has taken notice that a node is silent."""
-        self._wait(lambda: self._ready_word(name) != "True", deadline_seconds, f"{name} to be NotReady")
+        self._wait(lambda: self._ready_word(name) in NOT_READY, deadline_seconds, f"{name} to be NotReady")
 
     # How
 

@@ -26,6 +26,8 @@ PROGRAMS = {
 }
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+UID_MAP = Path("/proc/self/uid_map")
+ALL_USERS = ["0", "0", str(2**32 - 1)]
 CNI_PACKAGE = "containernetworking-plugins"
 
 
@@ -35,16 +37,21 @@ class NodesImpossibleError(Exception):
 
 def missing() -> str:
     """Why real nodes cannot run on this machine, whether in a sandbox or not yet; empty when they can."""
-    if os.geteuid() != 0:
+    if not is_root():
         return "real nodes need root (containerd mounts and makes cgroups)"
-    if not (ROOT / "cpuset" / "cpuset.cpus").exists():
-        return f"real nodes need cgroup v1 with the cpuset controller under {ROOT}; this machine has not"
+    if not os.access(ROOT / "cpuset" / "cpuset.cpus", os.W_OK):
+        return f"real nodes need cgroup v1, writable, under {ROOT}: this machine has it not"
     absent = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
     if cni_folder() is None:
         absent.append(CNI_PACKAGE)
     if absent:
         return f"real nodes need programs that are missing here: apt-get install {' '.join(absent)}"
     return ""
+
+
+def is_root() -> bool:
+    """True for the machine's own root; root of a user namespace may not do what containerd does."""
+    return os.geteuid() == 0 and UID_MAP.read_text().split() == ALL_USERS
 
 
 def require(folders: Sequence[Path]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,19 @@ def _network(addresses: str) -> dict[str, object]:
     return {"cniVersion": "0.4.0", "name": "devcluster", "plugins": [bridge, ports]}
 
 
+@cache
+def _default_spec() -> str:
+    command = ["ctr", "oci", "spec"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=True).stdout
+
+
 def _base_spec(boot_id: Path | None) -> dict[str, Any]:
     """What every container starts from: containerd's own default and, as a hook, the node's boot id.
 
     All nodes share one kernel and so one boot id; on machines of their own each has one. The runtime refuses
     a mount below /proc, but a hook that runs before the container's root is entered may make it.
     """
-    printed = subprocess.run(
-        ["ctr", "oci", "spec"], capture_output=True, text=True, timeout=START_SECONDS, check=True
-    )
-    spec: dict[str, Any] = json.loads(printed.stdout)
+    spec: dict[str, Any] = json.loads(_default_spec())
     del spec["process"]["rlimits"]  # the default's 1024 open files would stay
     if boot_id is not None:
         hook = {"path": "/bin/mount", "args": ["mount", "--bind", str(boot_id), BOOT_ID], "timeout": 5}

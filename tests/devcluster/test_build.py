@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 from pathlib import Path
 
@@ -43,6 +44,18 @@ def test_the_key_changes_with_every_input(empty_cache: Path, tmp_path: Path) -> 
 def test_traefik_and_the_control_plane_do_not_share_a_key() -> None:
     keys = {part.folder.name.rsplit("-", 1)[1] for part in recipe.PARTS.values()}
     assert len(keys) == len(recipe.PARTS)
+
+
+def test_the_nodes_programs_have_the_versions_of_the_control_plane() -> None:
+    """Else they are compiled from nothing, and a kubelet may be newer than its API server."""
+    versions = [pinned(part.module / "go.mod") for part in (recipe.CONTROL_PLANE, recipe.NODE)]
+    shared = versions[0].keys() & versions[1].keys()
+    assert "k8s.io/kubernetes" in shared
+    assert {name: versions[0][name] for name in shared} == {name: versions[1][name] for name in shared}
+
+
+def pinned(go_mod: Path) -> dict[str, str]:
+    return dict(re.findall(r"^\t(\S+) (v\S+)", go_mod.read_text(), re.MULTILINE))
 
 
 def test_a_part_that_lacks_one_program_is_not_built(empty_cache: Path) -> None:
