@@ -135,7 +135,7 @@ node_states = st.builds(
     NodeState,
     applied_revision=counts,
     units=lists(units, lambda unit: unit.name),
-    seats=lists(seats),
+    seats=lists(seats, lambda seat: seat.key).map(lambda found: tuple(sorted(found, key=lambda s: s.key))),
     devices=lists(devices, lambda device: device.id),
     sources=lists(sources, lambda source: source.key),
     engines=lists(engines),
