@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
 from pathlib import Path
+from typing import IO
 
 import yaml
 
 from devcluster.controlplane import ControlPlane
-from tests.cli.conftest import run_plugin
+from tests.cli.conftest import PLUGIN, run_plugin
 
 
 def kubeconfig(server: str, folder: Path, namespace: str = "default") -> Path:
@@ -96,6 +98,36 @@ def test_unknown_verbs_and_flags_are_usage_errors() -> None:
     assert run_plugin("status", "-o", "xml").code == 2
     assert run_plugin("--version").out.startswith("kubectl-kvpool, version ")
     assert run_plugin().code == 2
+
+
+def run_into(out: int | IO[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([PLUGIN, "--help"], stdout=out, stderr=subprocess.PIPE, timeout=60, check=False)
+
+
+def test_an_answer_that_cannot_be_written_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [PLUGIN, "--help"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"error: the answer could not be written: [Errno 28] No space left on device\n"
+
+
+def test_a_reader_that_went_away_is_no_fault_to_tell_of() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run_into(writing)
+    os.close(writing)
+    assert done.stderr == b""
+
+
+def test_any_character_is_written_whatever_the_locale_says(tmp_path: Path) -> None:
+    name = "pl\u00e4ne"
+    environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    arguments = [str(PLUGIN), "status", "--kubeconfig", str(tmp_path / name)]
+    done = subprocess.run(arguments, capture_output=True, timeout=60, check=False, env=environment)
+    assert done.returncode == 2
+    assert f"{name} is no file" in done.stderr.decode()
 
 
 def test_help_tells_the_exit_codes() -> None:

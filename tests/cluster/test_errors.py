@@ -55,12 +55,30 @@ def test_the_servers_wish_to_wait_is_kept_from_header_or_body() -> None:
     assert from_status("x", 429, {}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after_seconds is None
 
 
+def test_a_wish_to_wait_for_years_is_none() -> None:
+    assert from_status("x", 429, {}, retry_after="9" * 400).retry_after_seconds is None
+    assert from_status("x", 429, {}, retry_after="301").retry_after_seconds is None
+    assert from_status("x", 429, {"details": {"retryAfterSeconds": 2**31}}).retry_after_seconds is None
+    assert from_status("x", 429, {"details": {"retryAfterSeconds": "soon"}}).retry_after_seconds is None
+
+
 def test_an_answer_that_is_not_json_becomes_the_message() -> None:
     error = from_answer("get pods a/b", 502, b"<html>bad gateway</html>")
     assert isinstance(error, Retryable)
     assert str(error) == "get pods a/b: 502: <html>bad gateway</html>"
 
 
-@pytest.mark.parametrize("body", [b"", b"[1]", b'"text"', b'{"details": 3, "message": null}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[1]",
+        b'"text"',
+        b'{"details": 3, "message": null}',
+        b'{"details": {"causes": [1, "text"]}}',
+        b'{"details": {"causes": 7}}',
+        b"\xff\xfe",
+    ],
+)
 def test_a_strange_body_still_gives_the_error_of_its_status(body: bytes) -> None:
     assert type(from_answer("x", 409, body)) is Conflict

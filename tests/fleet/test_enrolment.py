@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from grpc import aio
 
 from devcluster.controlplane import ControlPlane
 from devcluster.rest import JsonObject
@@ -14,6 +16,7 @@ from kvpool.cluster.rest import Access, Rest
 from kvpool.control.agent_access import KubernetesAccess
 from kvpool.fleet.ca import MAX_CSR_BYTES
 from kvpool.fleet.fleet import Fleet
+from kvpool.wire.keepalive import ENROLMENT_CONNECTION_SECONDS, ENROLMENT_GRACE_SECONDS
 from kvpool.wire.v1alpha1 import agent_pb2 as pb
 from kvpool.wire.v1alpha1 import agent_pb2_grpc as rpc
 from tests.fleet.agents import ScriptedAgent, channel, hello, key_pem, signing_request
@@ -22,6 +25,7 @@ from tests.fleet.doubles import Counts
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 REQUEST = signing_request(KEY)
+ENROLL = f"/{pb.DESCRIPTOR.services_by_name['EnrolmentService'].full_name}/Enroll"
 
 
 class Enroller:
@@ -215,6 +219,21 @@ async def test_a_request_too_long_for_any_use_is_not_even_read(enroller: Enrolle
     code, _ = await enroller.refusal("t", "node-1", b"x" * 100_000)
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert not counts.by_name
+
+
+async def test_a_call_that_says_nothing_loses_its_place(enroller: Enroller, fleet: Fleet) -> None:
+    opened = channel(fleet.enrolment_port, grpc.ssl_channel_credentials(enroller.trusted))
+    call = opened.stream_unary(ENROLL, request_serializer=bytes, response_deserializer=bytes)(nothing())
+    with pytest.raises(aio.AioRpcError) as ended:
+        async with asyncio.timeout(2 * (ENROLMENT_CONNECTION_SECONDS + ENROLMENT_GRACE_SECONDS)):
+            await call
+    assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+    await opened.close()
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    await asyncio.Event().wait()
+    yield b""
 
 
 async def test_a_client_without_enrolment_cannot_reach_the_streams(enroller: Enroller, fleet: Fleet) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import version
+from io import TextIOWrapper
 
 import click
 
@@ -32,6 +33,10 @@ for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume
 
 def main() -> None:
     """Run the plugin; expected faults end with one message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # As kubectl does, whatever the locale says: names and texts of objects may hold any character.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         kvpool.main(prog_name="kubectl kvpool", standalone_mode=False)
     except CliError as error:
@@ -39,6 +44,10 @@ def main() -> None:
         sys.exit(ExitCode.TROUBLE)
     except click.ClickException as error:
         error.show()
+        sys.exit(ExitCode.TROUBLE)
+    except OSError as error:
+        # What a verb itself reads and writes is told above; this is the answer, to a full disk for one.
+        click.echo(f"error: the answer could not be written: {error}", err=True)
         sys.exit(ExitCode.TROUBLE)
     except click.exceptions.Abort:
         click.echo("stopped", err=True)

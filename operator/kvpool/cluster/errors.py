@@ -23,6 +23,8 @@ from typing import Any
 import orjson
 
 _MESSAGE_LIMIT = 2048
+_MOST_RETRY_SECONDS = 300
+"""Whoever asks for more is no API server; our own backoff then decides."""
 
 
 class ApiError(Exception):
@@ -136,13 +138,14 @@ def from_status(
 ) -> ApiError:
     """The error for an answer whose body is a Kubernetes Status object (or any other JSON object)."""
     details = body.get("details") if isinstance(body.get("details"), Mapping) else None
-    causes = (details or {}).get("causes") or ()
+    causes = [cause for cause in _listed((details or {}).get("causes")) if isinstance(cause, Mapping)]
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or "no message")[:_MESSAGE_LIMIT]
     text = "\n".join((reason, message, *(f"{c.get('reason', '')}\n{c.get('message', '')}" for c in causes)))
     seconds = _retry_after_seconds(retry_after)
-    if seconds is None and details is not None and details.get("retryAfterSeconds"):
-        seconds = float(details["retryAfterSeconds"])
+    if seconds is None and details is not None:
+        asked = details.get("retryAfterSeconds")
+        seconds = float(asked) if isinstance(asked, int) and 0 < asked <= _MOST_RETRY_SECONDS else None
     return _kind_of(status, text)(request, status, reason, message, retry_after_seconds=seconds)
 
 
@@ -159,4 +162,11 @@ def from_answer(request: str, status: int, body: bytes, *, retry_after: str | No
 
 def _retry_after_seconds(header: str | None) -> float | None:
     """Seconds from a Retry-After header; its HTTP-date form needs a wall clock and counts as absent."""
-    return float(header) if header is not None and header.isascii() and header.isdigit() else None
+    if header is None or not (header.isascii() and header.isdigit()):
+        return None
+    seconds = float(header)
+    return seconds if seconds <= _MOST_RETRY_SECONDS else None
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

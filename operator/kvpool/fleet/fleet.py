@@ -28,7 +28,7 @@ __all__ = ["Fleet", "FleetCallbacks"]
 
 STOP_SECONDS: Final = 2.0
 _MOST_STREAMS: Final = 16_384
-_MOST_ENROLMENTS: Final = 256
+_MOST_ENROLMENTS: Final = 1024
 
 _log = logging.getLogger(__name__)
 

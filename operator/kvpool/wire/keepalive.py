@@ -20,6 +20,13 @@ CONNECTION_AGE_SECONDS: Final = 6 * 3600
 """A connection ends after this (gRPC spreads it by a tenth), so that renewed certificates come into use."""
 CONNECTION_AGE_GRACE_SECONDS: Final = 30
 
+HANDSHAKE_SECONDS: Final = 10
+"""How long a new connection may take to finish its TLS handshake."""
+ENROLMENT_CONNECTION_SECONDS: Final = 10
+ENROLMENT_GRACE_SECONDS: Final = 10
+"""An enrolment takes seconds. Calls of clients that are not known yet and send nothing hold a place, and no
+deadline of the service counts before the message is there: they end with their connection."""
+
 _Options = tuple[tuple[str, int], ...]
 
 
@@ -44,6 +51,7 @@ def agent_server_options() -> _Options:
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.max_connection_age_ms", CONNECTION_AGE_SECONDS * 1000),
         ("grpc.max_connection_age_grace_ms", CONNECTION_AGE_GRACE_SECONDS * 1000),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1000),
         ("grpc.max_concurrent_streams", 8),
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -55,10 +63,11 @@ def enrolment_server_options() -> _Options:
     """Options of the operator's port for enrolment: short calls from clients that are not known yet."""
     return (
         ("grpc.keepalive_timeout_ms", PING_TIMEOUT_SECONDS * 1000),
-        ("grpc.max_connection_idle_ms", 60_000),
-        ("grpc.max_connection_age_ms", 120_000),
-        ("grpc.max_connection_age_grace_ms", 10_000),
-        ("grpc.max_concurrent_streams", 8),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1000),
+        ("grpc.max_connection_idle_ms", ENROLMENT_CONNECTION_SECONDS * 1000),
+        ("grpc.max_connection_age_ms", ENROLMENT_CONNECTION_SECONDS * 1000),
+        ("grpc.max_connection_age_grace_ms", ENROLMENT_GRACE_SECONDS * 1000),
+        ("grpc.max_concurrent_streams", 2),
         ("grpc.max_receive_message_length", MAX_ENROLMENT_MESSAGE_BYTES),
         ("grpc.so_reuseport", 0),
     )
