@@ -120,7 +120,7 @@ class Quarantined(Model):
     incident: Annotated[str, Field(max_length=64)] = ""
     """Identifier of the incident: that of the move which left the device."""
     since: Moment
-    """Since when."""
+    """When it was last known not to be clean; renewed while that lasts."""
 
 
 @cel(
