@@ -109,7 +109,8 @@ def _of_kvnode(kvnode: KVNode, name: str) -> Iterator[_Told]:
                     found.last_seen, "Evidence", name, f"{code} seen {found.count} times, now last"
                 )
     for device_out in kvnode.spec.quarantine:
-        text = f"{device_out.device} still in quarantine{_incident_text(device_out.incident)}: {device_out.reason}"
+        incident = _incident_text(device_out.incident)
+        text = f"{device_out.device} still in quarantine{incident}: {device_out.reason}"
         yield from _at(device_out.since, "Quarantine", name, text)
 
 
