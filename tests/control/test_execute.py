@@ -13,7 +13,7 @@ from kvpool.control.facts import Facts
 from kvpool.control.faultpoints import FaultPoints
 from kvpool.control.keeper_pod import KeeperTemplate
 from kvpool.model.decisions import CreateKVNode, DeleteKVNode, Reason, SetUnits
-from tests.harness.faultproxy import Answer, FaultProxy
+from tests.harness.faultproxy import Answer, Break, FaultProxy
 
 WHY = Reason("Test", "for a test")
 
@@ -79,6 +79,23 @@ async def test_a_server_that_fails_is_an_error(
     proxy.inject(Answer(503), times=10, method="POST", path="kvnodes")
     (outcome,) = await an_executor(rest, facts).run([CreateKVNode(namespace, WHY)])
     assert outcome.error is not None
+
+
+async def test_actions_without_an_answer_keep_no_other_kind_from_its_turn(
+    rest: Rest, facts: Facts, namespace: str, proxy: FaultProxy
+) -> None:
+    executor = an_executor(rest, facts)
+    await executor.run([CreateKVNode(namespace, WHY)])
+    known = facts.kvnodes()[namespace].metadata
+    proxy.inject(Break.STALL, times=10, method="POST", path="kvnodes")
+    tried = len(proxy.seen("POST", "kvnodes"))
+    delete = DeleteKVNode(namespace, known.uid, known.resource_version, WHY)
+    hung, skipped, done = await executor.run(
+        [CreateKVNode(f"{namespace}-2", WHY), CreateKVNode(f"{namespace}-3", WHY), delete]
+    )
+    assert len(proxy.seen("POST", "kvnodes")) == tried + 1
+    assert hung.error is skipped.error is not None
+    assert done.wrote
 
 
 async def test_nothing_is_written_without_the_lease(

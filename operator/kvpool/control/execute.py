@@ -12,7 +12,7 @@ from kvpool.api import labels
 from kvpool.api.schema import Model
 from kvpool.cluster import writes
 from kvpool.cluster.apply import Applier
-from kvpool.cluster.errors import AlreadyExists, ApiError, Conflict, Gone
+from kvpool.cluster.errors import AlreadyExists, ApiError, Conflict, Gone, Retryable
 from kvpool.cluster.resources import (
     ENGINE_SLOTS,
     KV_NODES,
@@ -94,10 +94,23 @@ class Executor:
     async def run(self, actions: Sequence[d.Action]) -> list[Outcome]:
         """Carry out `actions` in order and return what became of each; one that fails holds up no other.
 
+        Of one kind of action no further one is tried after one without an answer, as from an admission
+        webhook that hangs: they would wait as long, and those of other kinds would never be reached.
+
         Raises:
             NotLeadingError: before a write, when the Lease may be lost.
         """
-        return [await self.run_one(action) for action in actions]
+        outcomes: list[Outcome] = []
+        unanswered: dict[type, ApiError] = {}
+        for action in actions:
+            error = unanswered.get(type(action))
+            if error is not None:
+                outcomes.append(Outcome(action, done=False, detail=f"not tried after {error}", error=error))
+                continue
+            outcomes.append(outcome := await self.run_one(action))
+            if isinstance(outcome.error, Retryable) and not outcome.error.status:
+                unanswered[type(action)] = outcome.error
+        return outcomes
 
     async def run_one(self, action: d.Action) -> Outcome:
         """Carry out one action; see :meth:`run`."""
