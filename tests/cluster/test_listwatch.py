@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 
 from devcluster.controlplane import ControlPlane
 from kvpool.cluster.errors import Expired, Gone, Retryable, Throttled
-from kvpool.cluster.listwatch import ListWatch, Sink, Timing, list_into
+from kvpool.cluster.listwatch import ListWatch, Sink, Timing, list_into, watch_event
 from kvpool.cluster.reads import Selection
 from kvpool.cluster.resources import CONFIG_MAPS, Obj
 from kvpool.cluster.rest import Access, Rest
@@ -263,6 +264,36 @@ async def test_the_heartbeat_moves_only_when_the_server_speaks(
         put(control_plane, namespace, "one", "1")
         await mirror.shows({"one": "1"})
         assert mirror.watch.last_event_monotonic > listed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"<html>bad gateway</html>",
+        b"[]",
+        b"7",
+        b'{"type": "ADDED"}',
+        b'{"type": "ADDED", "object": null}',
+        b'{"type": "ADDED", "object": {"metadata": {"resourceVersion": "7"}}}',
+        b'{"type": "ADDED", "object": {"metadata": {"name": "n", "uid": "u", "resourceVersion": ""}}}',
+        b'{"type": "MOVED", "object": {"metadata": {"name": "n", "uid": "u", "resourceVersion": "7"}}}',
+        b'{"type": "ERROR", "object": "gone"}',
+        b'{"type": "ERROR", "object": {"code": "many"}}',
+    ],
+)
+def test_a_line_that_is_no_event_is_a_reason_to_watch_anew(line: bytes) -> None:
+    with pytest.raises(Retryable):
+        watch_event("watch pods", line)
+
+
+def test_events_bookmarks_and_errors_are_told_apart() -> None:
+    about = {"metadata": {"name": "n", "uid": "u", "resourceVersion": "7"}}
+    marked = {"metadata": {"resourceVersion": "8"}}
+    assert watch_event("x", orjson.dumps({"type": "ADDED", "object": about})) == (EventType.ADDED, about)
+    assert watch_event("x", orjson.dumps({"type": "BOOKMARK", "object": marked})) == (None, marked)
+    with pytest.raises(Expired):
+        watch_event("x", b'{"type": "ERROR", "object": {"code": 410, "reason": "Expired"}}')
 
 
 async def test_an_error_of_the_sink_ends_the_watch_loudly(

@@ -149,19 +149,16 @@ class ListWatch:
         async with self._rest.lines(target, query, idle_seconds=self._timing.idle_seconds) as batches:
             async for batch in batches:
                 for line in batch:
-                    self._take(orjson.loads(line))
+                    self._take(*watch_event(f"watch {target}", line))
                 heard = True
                 self._heard()
         if not heard:
             # A server that accepts and drops every watch at once would otherwise be asked in a tight loop.
             raise Retryable(f"watch {target}", 200, "", "the stream ended before its first event")
 
-    def _take(self, event: dict[str, Any]) -> None:
-        kind, obj = event["type"], event["object"]
-        if kind == "ERROR":
-            raise from_status(f"watch {self.resource}", int(obj.get("code", 0)), obj)
-        if kind != "BOOKMARK":
-            self._sink.observe(self.resource, EventType(kind), obj)
+    def _take(self, event: EventType | None, obj: Obj) -> None:
+        if event is not None:
+            self._sink.observe(self.resource, event, obj)
         self._version = obj["metadata"]["resourceVersion"]
 
     def _heard(self) -> None:
@@ -179,3 +176,23 @@ class ListWatch:
         if isinstance(error, Expired) and self.failures == 1:
             return 0.0
         return max(self._backoff(self.failures), error.retry_after_seconds or 0.0)
+
+
+def watch_event(request: str, line: bytes) -> tuple[EventType | None, Obj]:
+    """One line of a watch: what happened to which object; None for a bookmark, which only has a version.
+
+    Raises ApiError: what an ERROR event says, Retryable for a line that is no event, as from a proxy.
+    """
+    try:
+        event: Any = orjson.loads(line)
+        kind, obj = event["type"], event["object"]
+        if kind == "ERROR":
+            raise from_status(request, int(obj.get("code", 0)), obj)
+        metadata = obj["metadata"]
+        if kind == "BOOKMARK" and metadata["resourceVersion"]:
+            return None, obj
+        if metadata["resourceVersion"] and metadata["uid"] and metadata["name"]:
+            return EventType(kind), obj
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Retryable(request, 200, "", f"a line that is no event: {error!r}") from error
+    raise Retryable(request, 200, "", "an event about an object without a name, uid or resourceVersion")
