@@ -23,6 +23,9 @@ T = TypeVar("T")
 _UNREADABLE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What reading an object of an unexpected shape raises."""
 
+_MOST_DIGITS: Final = 40
+"""Of a quantity; the API server caps at 2**63, and the digits of `1e999999999` would fill the memory."""
+
 _SERVICE: Final = "kubernetes.io/service-name"
 
 
@@ -175,7 +178,7 @@ def memory_bytes(text: str) -> int:
             exact = Decimal(number.removesuffix("m")) / (1000 if thousandths else 1)
         except InvalidOperation:
             raise ValueError(f"{text!r} is not a quantity") from None
-        if not exact.is_finite():
+        if not exact.is_finite() or exact.adjusted() > _MOST_DIGITS:
             raise ValueError(f"{text!r} is not a quantity") from None
         return int(exact.to_integral_value(rounding=ROUND_CEILING))
 
