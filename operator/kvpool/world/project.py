@@ -6,7 +6,7 @@ never takes a loop down. Raw objects are parsed JSON as the API server sent it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Decimal, DecimalException
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -176,7 +176,7 @@ def memory_bytes(text: str) -> int:
         thousandths = number.endswith("m")
         try:
             exact = Decimal(number.removesuffix("m")) / (1000 if thousandths else 1)
-        except InvalidOperation:
+        except DecimalException:
             raise ValueError(f"{text!r} is not a quantity") from None
         if not exact.is_finite() or exact.adjusted() > _MOST_DIGITS:
             raise ValueError(f"{text!r} is not a quantity") from None
