@@ -86,6 +86,8 @@ class Watching:
             settings=people_settings(),
             clusterwide=True,
             standalone=True,
+            # Unused when standalone; but without one kopf asks for the user's name, which a container has not.
+            identity="kvpool",  # type: ignore[arg-type] # a string type that kopf does not export
             ready_flag=started,
         )
         raise RuntimeError("the watch of people's kinds ended")
