@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import tarfile
 from pathlib import Path
 
@@ -17,13 +18,11 @@ def read_index(archive: Path) -> bytes:
     """The archive's index: it holds the digests of all the rest. Raises ProcessError when there is none."""
     try:
         with tarfile.open(archive) as tar:
+            found = {posixpath.normpath(entry.name): entry for entry in tar if entry.isfile()}
             for wanted in INDICES:
-                try:
-                    member = tar.extractfile(wanted)
-                except KeyError:
-                    continue
-                if member is not None:
-                    return member.read()
+                content = tar.extractfile(found[wanted]) if wanted in found else None
+                if content is not None:
+                    return content.read()
     except (OSError, tarfile.TarError) as error:
         raise ProcessError(f"{archive} is no image archive: {error}") from error
     raise ProcessError(f"{archive} is no image archive: it has neither of {', '.join(INDICES)}")
