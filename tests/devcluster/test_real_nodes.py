@@ -99,9 +99,9 @@ def web_on_every_node() -> list[JsonObject]:
 
 
 def pods(cluster: RealCluster) -> dict[str, JsonObject]:
-    """The web server's pods, by node."""
+    """The web server's pods, by node; one that has none yet is at ""."""
     found = cluster.plane.admin.list("v1", "Pod", "default", label_selector="app=web")
-    return {pod["spec"]["nodeName"]: pod for pod in found}
+    return {pod["spec"].get("nodeName", ""): pod for pod in found}
 
 
 def is_ready(pod: JsonObject) -> bool:
@@ -111,7 +111,10 @@ def is_ready(pod: JsonObject) -> bool:
 
 def containers(cluster: RealCluster) -> dict[str, str]:
     """Ids of the pods' containers, by node: a restarted one has another."""
-    return {name: pod["status"]["containerStatuses"][0]["containerID"] for name, pod in pods(cluster).items()}
+    return {
+        name: pod["status"]["containerStatuses"][0].get("containerID", "")
+        for name, pod in pods(cluster).items()
+    }
 
 
 def wait_for_pods(cluster: RealCluster, old_container: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -56,7 +57,8 @@ class OneNode:
 
     def kill(self) -> None:
         """End it in no order at all."""
-        os.killpg(self._child.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # ended before
+            os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait(10)
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
