@@ -39,6 +39,10 @@ devcluster: setup ## Start a control plane alone; prints the export line.
 devcluster-stop: setup ## Stop it.
 	@python -m devcluster down
 
+.PHONY: devcluster-shell
+devcluster-shell: setup ## A shell beside the nodes of `make devcluster NODES=3`.
+	@python -m devcluster shell
+
 .PHONY: lint
 lint: setup ## All checks that run no product code.
 	@tools/lint.sh

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 
-run() { python -m devcluster.sandbox --optional -- python -m pytest "$@"; }
+run() { python -m devcluster.sandbox --optional -- python -m pytest --ignore=tests/e2e "$@"; }
 
 run -n "${KVPOOL_TEST_WORKERS:-2}" --dist loadfile --max-worker-restart=0 --durations=15 "$@" && exit 0
 [ -s .pytest_cache/v/cache/lastfailed ] || exit 1

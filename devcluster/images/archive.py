@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster import recipe
@@ -44,10 +44,15 @@ def image_name(target: str, tag: str = TAG) -> str:
 
 
 def built() -> Path:
-    """The archive of the images as the sources are now; `KVPOOL_IMAGES` names another. Raises NotBuiltError."""
+    """The archive of the images as the sources are now; `KVPOOL_IMAGES` names another.
+
+    Raises NotBuiltError.
+    """
     path = Path(os.environ.get("KVPOOL_IMAGES") or _folder() / "images.tar")
     if not path.exists():
-        raise recipe.NotBuiltError(f"the images are not built yet ({path}): run `python -m devcluster.images`")
+        raise recipe.NotBuiltError(
+            f"the images are not built yet ({path}): run `python -m devcluster.images`"
+        )
     return path
 
 
@@ -131,7 +136,7 @@ def _name_for_containerd(index: Path) -> None:
 
 
 def _pack(layout: Path, target: Path) -> None:
-    command: Sequence[str] = ["tar", "-C", str(layout), "-cf", str(target), "oci-layout", "index.json", "blobs"]
+    command = ["tar", "-C", str(layout), "-cf", str(target), "oci-layout", "index.json", "blobs"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TAR_SECONDS, check=False)
     if done.returncode != 0:
         raise BuildError(f"tar of {layout}: {done.stderr.strip()}")

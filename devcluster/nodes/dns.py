@@ -14,12 +14,20 @@ _COREFILE = """\
     bind {address}
     ready 127.0.0.1:8181
     errors
+    template ANY ANY {{
+        rcode NXDOMAIN
+    }}
+}}
+{domain}:53 in-addr.arpa:53 {{
+    bind {address}
+    errors
     kubernetes {domain} in-addr.arpa {{
         kubeconfig {kubeconfig} {context}
         pods insecure
     }}
 }}
 """
+"""Other names do not exist. To refuse them would be taken for a broken server by gRPC's resolver."""
 
 
 def start(member: Member, plane: ControlPlane) -> ManagedProcess:

@@ -86,7 +86,7 @@ class Watching:
             settings=people_settings(),
             clusterwide=True,
             standalone=True,
-            # Unused when standalone; but without one kopf asks for the user's name, which a container has not.
+            # Unused, but without one kopf asks for the name of the user, which a container has not.
             identity="kvpool",  # type: ignore[arg-type] # a string type that kopf does not export
             ready_flag=started,
         )

@@ -1,0 +1,190 @@
+"""kvpool on real nodes: installed with its chart as a person would, with a real Mooncake as a Pod."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from demo.accelerators import Accelerators
+from demo.neighbours import pods
+from demo.neighbours.mooncake import MooncakeAdmin
+from devcluster import recipe
+from devcluster.cache import CHECKOUT
+from devcluster.nodes.cluster import RealCluster
+from devcluster.rest import Api, ApiError, JsonObject
+from tests.harness.objects import MIB, NAMESPACE, KvpoolObjects
+from tests.harness.waiting import wait_until
+
+RELEASE = "kvpool"
+SYSTEM = "kvpool-system"
+CHART = CHECKOUT / "charts" / "kvpool"
+SSD_FOLDER = "/var/lib/kv"
+DEVICES_A_NODE = 2
+COMMAND_SECONDS = 180
+READY_SECONDS = 60.0
+STORE_NODE = "node1"
+KEPT_VALUES: dict[str, str] = {
+    "image.repository": "localhost",
+    "image.tag": "dev",
+    "mode": "Enforce",
+    "agent.nodeSelector.pool": "gpu",
+    "agent.devices": f"simulated:{pods.DEVICES_FILE}",
+    "agent.ssdFolders[0]": SSD_FOLDER,
+    "agent.deviceResources[0]": pods.RESOURCE,
+}
+"""What a person has to say here beside the chart's defaults: images, hardware, and that kvpool may act."""
+
+
+@dataclass
+class RealSite(KvpoolObjects):
+    """Three nodes of one Supernode; the store's master is a Pod of `node1`."""
+
+    cluster: RealCluster
+    ssd_folder: str = SSD_FOLDER
+    accelerators: dict[str, Accelerators] = field(default_factory=dict)
+
+    @property
+    def admin(self) -> Api:
+        """The administrator's client."""
+        return self.cluster.plane.admin
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The nodes with agents."""
+        return self.cluster.nodes
+
+    # What is there before kvpool comes
+
+    def prepare(self) -> None:
+        """Give every node accelerators and a folder for SSD units, and start the store's master."""
+        for name in self.cluster.nodes:
+            self.equip(name)
+        self.cluster.plane.create_namespace(NAMESPACE)
+        for manifest in (*pods.store_master(NAMESPACE, STORE_NODE), pods.device_plugin(NAMESPACE)):
+            self.admin.apply(manifest, field_manager="people")
+        self.kubectl("rollout", "status", f"deployment/{pods.MASTER}", f"--namespace={NAMESPACE}")
+        self.kubectl("rollout", "status", "daemonset/device-plugin", f"--namespace={NAMESPACE}")
+
+    def equip(self, node: str) -> None:
+        """The parts of a machine that no Pod brings."""
+        root = self.cluster.root(node)
+        (root / SSD_FOLDER.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        file = root / pods.DEVICES_FILE.lstrip("/")
+        self.accelerators[node] = Accelerators(file, node, DEVICES_A_NODE)
+
+    @property
+    def master(self) -> str:
+        """`host:port` of the store's master."""
+        return f"{self.address(STORE_NODE)}:{pods.RPC_PORT}"
+
+    @property
+    def store(self) -> MooncakeAdmin:
+        """The master's own surface."""
+        return MooncakeAdmin(f"http://{self.address(STORE_NODE)}:{pods.ADMIN_PORT}")
+
+    def address(self, node: str) -> str:
+        """The node's address."""
+        addresses = self.admin.get("v1", "Node", node)["status"]["addresses"]
+        return str(next(one["address"] for one in addresses if one["type"] == "InternalIP"))
+
+    # What people do
+
+    def install(self, *, wait: bool = True, **values: str) -> float:
+        """`helm install`, and how many seconds it took."""
+        began = time.monotonic()
+        self.helm("install", RELEASE, str(CHART), "--create-namespace", *self._settings(values), wait=wait)
+        return time.monotonic() - began
+
+    def upgrade(self, **values: str) -> None:
+        """`helm upgrade` with some values changed."""
+        self.helm("upgrade", RELEASE, str(CHART), "--reuse-values", *_sets(values))
+
+    def uninstall(self) -> None:
+        """`helm uninstall`."""
+        self.helm("uninstall", RELEASE)
+
+    def helm(self, verb: str, *arguments: str, wait: bool = True) -> str:
+        """Run helm for the release's namespace."""
+        waits = ("--wait", f"--timeout={COMMAND_SECONDS}s") if wait else ()
+        return self._run([str(recipe.binary("helm")), verb, *arguments, f"--namespace={SYSTEM}", *waits])
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl."""
+        return self._run([str(recipe.binary("kubectl")), *arguments])
+
+    def kvpool(self, *arguments: str) -> str:
+        """Run the plugin."""
+        return self._run(["kubectl-kvpool", *arguments])
+
+    def _settings(self, values: dict[str, str]) -> list[str]:
+        return _sets({**KEPT_VALUES, **values})
+
+    def _run(self, command: Sequence[str]) -> str:
+        environment = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+        )
+        assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    # What is seen
+
+    def pods_of(self, component: str, node: str = "") -> list[JsonObject]:
+        """kvpool's own Pods of a component: operator, agent or keeper."""
+        selector = f"app.kubernetes.io/component={component}"
+        on_node = f"spec.nodeName={node}" if node else ""
+        return self.admin.list("v1", "Pod", SYSTEM, selector, on_node)
+
+    def delete_pod(self, pod: JsonObject, *, grace_seconds: int | None = None) -> None:
+        """Delete a Pod as a person would; the object may stay for its grace."""
+        options = None if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
+        meta = pod["metadata"]
+        self.admin.delete("v1", "Pod", meta["name"], meta["namespace"], options)
+
+    def wait_ready(self, component: str, count: int, but: Sequence[str] = ()) -> list[JsonObject]:
+        """Wait until `count` Pods of a component are Ready whose UIDs are none of `but`."""
+
+        def ready() -> list[JsonObject]:
+            found = [
+                pod
+                for pod in self.pods_of(component)
+                if pod["metadata"]["uid"] not in but
+                and "deletionTimestamp" not in pod["metadata"]
+                and is_ready(pod)
+            ]
+            return found if len(found) == count else []
+
+        return wait_until(ready, READY_SECONDS, f"{count} {component} Pods to be Ready", (ApiError, OSError))
+
+    def incarnations(self) -> dict[str, int]:
+        """By node, the number of the agent's life."""
+        found: list[JsonObject] = self.admin.list("kvpool.dev/v1alpha1", "KVNode")
+        return {one["metadata"]["name"]: int(one.get("status", {}).get("incarnation", 0)) for one in found}
+
+    def events(self) -> list[JsonObject]:
+        """All events that kvpool wrote."""
+        found = self.admin.list("events.k8s.io/v1", "Event")
+        return [one for one in found if one.get("reportingController", "").startswith("kvpool")]
+
+    @staticmethod
+    def printed_mebibytes(line: str) -> int:
+        """The memory request in a line of `kubectl describe node`."""
+        found = re.search(r"\s(\d+)(Mi|Ki|)\s+\(\d+%\)\s+(\d+)(Mi|Ki|)\s+\(\d+%\)", line.split("m (", 1)[1])
+        assert found is not None, line
+        scale = {"Mi": MIB, "Ki": 1024, "": 1}[found[2]]
+        return int(found[1]) * scale // MIB
+
+
+def is_ready(pod: JsonObject) -> bool:
+    """Whether the Pod's condition Ready is True."""
+    conditions: list[dict[str, Any]] = pod.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _sets(values: dict[str, str]) -> list[str]:
+    return [f"--set={name}={value}" for name, value in values.items()]
