@@ -1,16 +1,16 @@
 """Bytes as they were reported: bound and used by unit, and what others hold in the same stores."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvpool.api.kvnode import UnitPhase, UnitSpec
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
-from kvpool.model.observations import SegmentView, StoreView, UnitView
+from kvpool.model.observations import PodFact, SegmentView, StoreView, UnitView
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.freshness import is_fresh_store
 from kvpool.plan.grounds import Ground
-from kvpool.plan.keeper_names import is_keeper
+from kvpool.plan.keeper_names import generation_kept, is_keeper, keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,13 @@ class UnitReading:
     """Holding objects; None when unknown."""
     observed_at: float | None
     """When the oldest figure in here was taken (monotonic seconds)."""
+    unplaced: str = ""
+    """Why the scheduler has no place for the unit's keeper; empty when it has."""
+
+    @property
+    def admitted_bytes(self) -> int:
+        """Decided, and not without a place."""
+        return self.bound_bytes if self.unplaced else self.unit.size_bytes
 
     @property
     def bound_bytes(self) -> int:
@@ -87,8 +94,9 @@ def read(snapshot: Snapshot, grounds: Mapping[str, Ground], now: Instant) -> Rea
         for key, store in snapshot.stores.items()
         if is_fresh_store(store, now)
     }
+    waiting = [pod for pod in snapshot.pods.values() if pod.unschedulable and is_keeper(pod)]
     units = tuple(
-        _read_unit(ground, unit, answers.get(unit.pool))
+        replace(_read_unit(ground, unit, answers.get(unit.pool)), unplaced=_unplaced(ground, unit, waiting))
         for ground in grounds.values()
         for unit in ground.units
     )
@@ -108,6 +116,16 @@ def _read_unit(
         store, segments = answer
         used, observed_at = segments[view.segment].used_bytes, min(observed_at, store.asked_at)
     return UnitReading(ground.name, unit, view, reported, False, used, observed_at)
+
+
+def _unplaced(ground: Ground, unit: UnitSpec, waiting: Iterable[PodFact]) -> str:
+    """What the scheduler says of the keeper of the unit's decided generation, if it waits for a place."""
+    words = (
+        pod.unschedulable
+        for pod in waiting
+        if not pod.node and keeps(pod, unit, ground.name) and generation_kept(pod) == unit.generation
+    )
+    return next(words, "")
 
 
 def total_used(readings: Iterable[UnitReading]) -> tuple[int, int]:

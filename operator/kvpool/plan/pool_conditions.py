@@ -11,6 +11,7 @@ from kvpool.plan.admission import Admission
 from kvpool.plan.demand import Demand
 from kvpool.plan.figures import UnitReading, total_used
 from kvpool.plan.freshness import observer_suspect
+from kvpool.plan.keeper_names import keeper_bytes
 from kvpool.plan.pool_figures import broken_order
 from kvpool.plan.scene import Scene
 from kvpool.plan.sizes import listed, short_size
@@ -47,7 +48,7 @@ def pool_verdicts(scene: Scene, answer: PoolAnswer, tiers: Sequence[TierFigures]
     lost, lost_look = contents_lost(store, readings, now)
     reachable = store_reachable(demand.pool, store, scene.readings.foreign_in(demand.key), now)
     suspect = observer_suspect(scene.snapshot.agents, now)
-    admitted = _admitted(answer)
+    admitted = _unplaced(scene, demand, readings) or _admitted(answer)
     bound = _bound(demand, readings)
     found = [
         _withheld(answer),
@@ -84,6 +85,25 @@ def _admitted(answer: PoolAnswer) -> Verdict | None:
     return Verdict(
         ConditionType.ADMITTED, None, hold.code, f"{asked} asked, {short_size(held)} admitted: {hold.message}"
     )
+
+
+def _unplaced(scene: Scene, demand: Demand, readings: Sequence[UnitReading]) -> Verdict | None:
+    """Units that were given room which somebody else took before their keepers got there."""
+    waiting = [reading for reading in readings if reading.unplaced]
+    if not waiting:
+        return None
+    admitted = sum(reading.admitted_bytes for reading in readings)
+    asked = sum(tier.declared_bytes for tier in demand.tiers)
+    first = waiting[0]
+    keeper = keeper_bytes(first.unit.backend, first.unit.size_bytes)
+    fact = scene.grounds[first.node].fact
+    has = short_size(fact.allocatable_memory_bytes) if fact is not None else "an unknown size"
+    text = (
+        f"{short_size(admitted)} of {short_size(asked)} has a place; keepers without one: {len(waiting)}, "
+        f"the first on {first.node}, of {has} allocatable memory: it asks for {short_size(keeper)}, "
+        f"and the scheduler says: {first.unplaced}"
+    )
+    return Verdict(ConditionType.ADMITTED, False, "KeeperUnschedulable", text)
 
 
 def _bound(demand: Demand, readings: Sequence[UnitReading]) -> Verdict | None:

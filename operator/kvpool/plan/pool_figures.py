@@ -28,7 +28,7 @@ def tier_figures(
     return TierFigures(
         name=name,
         declared=format_quantity(declared_bytes),
-        admitted=format_quantity(sum(reading.unit.size_bytes for reading in readings)),
+        admitted=format_quantity(sum(reading.admitted_bytes for reading in readings)),
         bound=format_quantity(sum(reading.bound_bytes for reading in readings)),
         used=format_quantity(total_used(readings)[0]),
         foreign=format_quantity(sum(found.segment.capacity_bytes for found in foreign)),

@@ -114,7 +114,16 @@ def _pod(raw: Raw) -> PodFact:
         owner=_controller(metadata),
         resource_version=_text(metadata.get("resourceVersion") or ""),
         created_at=_text(metadata.get("creationTimestamp") or ""),
+        unschedulable=_unschedulable(status),
     )
+
+
+def _unschedulable(status: Raw) -> str:
+    """The scheduler's words on a Pod that it finds no node for; empty when it has one, or did not look."""
+    for entry in status.get("conditions") or ():
+        if entry["type"] == "PodScheduled" and entry["status"] == "False":
+            return _text(entry.get("message") or entry.get("reason") or "no reason given")
+    return ""
 
 
 def _ready_addresses(raw: Raw) -> tuple[tuple[str, str], ...]:

@@ -196,3 +196,28 @@ def test_a_transition_time_moves_only_with_the_status() -> None:
     after = cluster.pool_condition(ConditionType.BOUND)
     assert after is not None
     assert after.last_transition_time == before.last_transition_time
+
+
+def test_a_keeper_that_found_its_room_taken_is_not_admitted_and_the_figures_say_so() -> None:
+    cluster = a_bound_pool()
+    name, keeper = next((name, pod) for name, pod in cluster.keepers().items() if pod.node == "node-2")
+    waits = replace(
+        keeper, node="", phase="Pending", ready=False, unschedulable="0/2 nodes: 1 Insufficient memory"
+    )
+    cluster.pods[keeper.key] = waits
+    unit = UNIT if "-n0-" in name else "inference.chat.dram.n1"
+    cluster.change_view("node-2", unit, phase=UnitPhase.PREPARING, resident_bytes=0).step()
+    assert said(cluster, ConditionType.ADMITTED) == ("False", "KeeperUnschedulable")
+    assert said(cluster, ConditionType.READY) == ("False", "KeeperUnschedulable")
+    condition = cluster.pool_condition(ConditionType.ADMITTED)
+    assert condition is not None
+    assert condition.message == (
+        "24Gi of 32Gi has a place; keepers without one: 1, the first on node-2, of 128Gi allocatable memory: "
+        "it asks for 8384Mi, and the scheduler says: 0/2 nodes: 1 Insufficient memory"
+    )
+    assert cluster.figures()["admitted"] == "24Gi"
+    assert name in cluster.keepers(), "nothing is deleted on it"
+    cluster.pods[keeper.key] = keeper
+    cluster.step()
+    assert said(cluster, ConditionType.ADMITTED) == ("True", "Admitted")
+    assert cluster.figures()["admitted"] == "32Gi"
