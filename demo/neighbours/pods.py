@@ -13,6 +13,8 @@ AGENT_FOLDER = "/var/lib/kvpool"
 DEVICES_FILE = f"{AGENT_FOLDER}/devices.json"
 RPC_PORT, ADMIN_PORT, ENGINE_PORT, ENGINE_STORE_PORT = 50051, 9003, 8000, 17001
 MASTER = "mooncake-master"
+CLIENT_TTL_SECONDS = 60
+"""How long the master keeps the segments of a client that it cannot hear: longer than a short partition."""
 
 
 def store_master(namespace: str, node: str) -> tuple[JsonObject, ...]:
@@ -22,7 +24,11 @@ def store_master(namespace: str, node: str) -> tuple[JsonObject, ...]:
     """
     labels = {"app": MASTER}
     command = ["mooncake_master", "--rpc_address=$(HOST)", f"--rpc_port={RPC_PORT}"]
-    command += ["--metrics_host=$(HOST)", f"--metrics_port={ADMIN_PORT}"]
+    command += [
+        "--metrics_host=$(HOST)",
+        f"--metrics_port={ADMIN_PORT}",
+        f"--client_ttl={CLIENT_TTL_SECONDS}",
+    ]
     container = {
         "name": "master",
         "image": IMAGE,

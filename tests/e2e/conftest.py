@@ -76,7 +76,7 @@ def installed(cluster: RealCluster, timings: Timings) -> RealSite:
     began = time.monotonic()
     site.budget()
     site.apply("Supernode", "sn-a", SUPERNODE)
-    site.pool(POOL, DRAM="192Mi")
+    site.pool(POOL, DRAM="192Mi", SSD="96Mi")
     site.wait_bound(POOL)
     timings.bound = time.monotonic() - began
     return site

@@ -17,7 +17,8 @@ from devcluster import recipe
 from devcluster.cache import CHECKOUT
 from devcluster.nodes.cluster import RealCluster
 from devcluster.rest import Api, ApiError, JsonObject
-from tests.harness.objects import MIB, NAMESPACE, KvpoolObjects
+from kvpool.api.quantity import parse_quantity
+from tests.harness.objects import KVPOOL, MIB, NAMESPACE, KvpoolObjects
 from tests.harness.waiting import wait_until
 
 RELEASE = "kvpool"
@@ -163,13 +164,72 @@ class RealSite(KvpoolObjects):
 
     def incarnations(self) -> dict[str, int]:
         """By node, the number of the agent's life."""
-        found: list[JsonObject] = self.admin.list("kvpool.dev/v1alpha1", "KVNode")
+        found: list[JsonObject] = self.admin.list(KVPOOL, "KVNode")
         return {one["metadata"]["name"]: int(one.get("status", {}).get("incarnation", 0)) for one in found}
 
     def events(self) -> list[JsonObject]:
         """All events that kvpool wrote."""
         found = self.admin.list("events.k8s.io/v1", "Event")
         return [one for one in found if one.get("reportingController", "").startswith("kvpool")]
+
+    def said_of(self, unit: str, reason: str) -> list[JsonObject]:
+        """kvpool's events of a reason that name a unit."""
+        return [one for one in self.events() if one["reason"] == reason and unit in one.get("note", "")]
+
+    def event_of(self, kind: str, name: str, reason: str) -> list[JsonObject]:
+        """Anybody's events about an object."""
+        found = self.admin.list("events.k8s.io/v1", "Event")
+        return [
+            one
+            for one in found
+            if one["reason"] == reason
+            and one["regarding"]["kind"] == kind
+            and one["regarding"]["name"] == name
+        ]
+
+    def devices_given(self, pod: str) -> list[str]:
+        """The accelerators that kubelet gave to a Pod, as its container was told."""
+        told = self.kubectl("exec", f"--namespace={NAMESPACE}", pod, "--", "printenv", "KVPOOL_SIM_DEVICES")
+        return told.strip().split(",")
+
+    def kubelet_says(self, pod: JsonObject) -> int:
+        """Bytes of memory that a Pod uses, by kubelet's summary."""
+        node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
+        summary = self.admin.call("GET", f"/api/v1/nodes/{node}/proxy/stats/summary")
+        told = next(one for one in summary["pods"] if one["podRef"]["uid"] == uid)
+        used: int = told["memory"]["usageBytes"]
+        return used
+
+    def schedulable_bytes(self, node: str) -> int:
+        """What the scheduler would still give of a node's memory."""
+        allocatable = parse_quantity(self.admin.get("v1", "Node", node)["status"]["allocatable"]["memory"])
+        pods = self.admin.list("v1", "Pod", field_selector=f"spec.nodeName={node}")
+        requests = (
+            parse_quantity(container.get("resources", {}).get("requests", {}).get("memory", "0"))
+            for pod in pods
+            if pod["status"]["phase"] not in ("Succeeded", "Failed")
+            for container in pod["spec"]["containers"]
+        )
+        return allocatable - sum(requests)
+
+    def waits_for_room(self, pod: JsonObject) -> bool:
+        """Whether the scheduler found no node for a Pod."""
+        found = self.admin.get("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        conditions = found["status"].get("conditions", [])
+        return any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
+
+    def boot_id_known(self, node: str) -> str:
+        """The boot that the node's agent last reported from."""
+        found: str = self.admin.get(KVPOOL, "KVNode", node).get("status", {}).get("bootID", "")
+        return found
+
+    def generations(self, pool: str) -> dict[str, int]:
+        """Generation of each unit of a pool, by node and name."""
+        return {
+            f"{node}/{name}": int(unit["generation"])
+            for node in self.nodes
+            for name, unit in self.decided(node, pool).items()
+        }
 
     @staticmethod
     def printed_mebibytes(line: str) -> int:

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from tests.e2e.conftest import NODES, POOL
+from tests.e2e.keepers import keepers_of
 from tests.e2e.site import RealSite
 from tests.e2e.stored import Stored
 from tests.harness.objects import SETTLE_SECONDS
 from tests.harness.waiting import wait_until
-
-
-def _keepers(site: RealSite) -> dict[str, tuple[str, int]]:
-    """Name of each keeper to its UID and restarts: the same again means that none was touched."""
-    return {
-        pod["metadata"]["name"]: (
-            pod["metadata"]["uid"],
-            pod["status"]["containerStatuses"][0]["restartCount"],
-        )
-        for pod in site.pods_of("keeper")
-    }
 
 
 def _wait_for_new_agents(site: RealSite, before: dict[str, int], count: int = NODES) -> None:
@@ -29,32 +19,32 @@ def _wait_for_new_agents(site: RealSite, before: dict[str, int], count: int = NO
 
 
 def test_a_deleted_agent_comes_back_to_the_units_it_left(site: RealSite, stored: Stored) -> None:
-    keepers, before = _keepers(site), site.incarnations()
+    keepers, before = keepers_of(site), site.incarnations()
     (agent,) = site.pods_of("agent", "node2")
     site.delete_pod(agent)
     _wait_for_new_agents(site, before, 1)
     assert stored.lost() == []
-    assert _keepers(site) == keepers
+    assert keepers_of(site) == keepers
 
 
 def test_agents_are_rolled_to_a_new_image_over_the_same_keepers(site: RealSite, stored: Stored) -> None:
-    keepers, before = _keepers(site), site.incarnations()
+    keepers, before = keepers_of(site), site.incarnations()
     image = "localhost/kvpool-agent:next"
     site.kubectl("set", "image", "daemonset/kvpool-agent", f"agent={image}", "--namespace=kvpool-system")
     site.kubectl("rollout", "status", "daemonset/kvpool-agent", "--namespace=kvpool-system", "--timeout=90s")
     _wait_for_new_agents(site, before)
     assert {pod["spec"]["containers"][0]["image"] for pod in site.pods_of("agent")} == {image}
     assert stored.lost() == []
-    assert _keepers(site) == keepers
+    assert keepers_of(site) == keepers
 
 
 def test_an_upgrade_with_changed_values_touches_no_keeper(site: RealSite, stored: Stored) -> None:
-    keepers, before = _keepers(site), site.incarnations()
+    keepers, before = keepers_of(site), site.incarnations()
     site.upgrade(**{"image.tag": "next", "agent.resources.requests.cpu": "60m"})
     _wait_for_new_agents(site, before)
     site.wait_ready("operator", 2)
     assert stored.lost() == []
-    assert _keepers(site) == keepers
+    assert keepers_of(site) == keepers
 
 
 def test_operators_deleted_in_the_middle_of_a_bind_bind_once(site: RealSite, stored: Stored) -> None:
@@ -81,7 +71,6 @@ def test_a_deleted_keeper_loses_its_unit_says_so_and_is_bound_anew(site: RealSit
         "the unit to be decided anew",
     )
     site.wait_bound(POOL)
-    lost = [event for event in site.events() if unit["name"] in event.get("note", "")]
-    assert any(event["reason"] == "UnitLost" for event in lost), [event["reason"] for event in lost]
+    assert site.said_of(unit["name"], "UnitLost"), "the loss is an event"
     elsewhere = [key for key in stored.keys if key not in stored.lost()]
     assert elsewhere, "blocks on the other nodes stay"

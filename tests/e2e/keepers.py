@@ -1,0 +1,16 @@
+"""Keepers by what must not change about them while their units stay."""
+
+from __future__ import annotations
+
+from tests.e2e.site import RealSite
+
+
+def keepers_of(site: RealSite) -> dict[str, tuple[str, int]]:
+    """Name of each keeper to its UID and restarts: the same again means that none was touched."""
+    return {
+        pod["metadata"]["name"]: (
+            pod["metadata"]["uid"],
+            pod["status"]["containerStatuses"][0]["restartCount"],
+        )
+        for pod in site.pods_of("keeper")
+    }

@@ -1,0 +1,103 @@
+"""Engines as Pods: seats follow kubelet's devices, and a node that died is not waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from demo.neighbours.pods import EnginePod
+from devcluster.rest import JsonObject
+from tests.e2e.conftest import POOL
+from tests.e2e.site import RealSite
+from tests.harness.objects import KVPOOL, NAMESPACE
+from tests.harness.waiting import wait_until
+
+SEATED_SECONDS = 30.0
+BOUND_BY_LEASE_SECONDS = 12.0
+MOVE_SECONDS = 60.0
+GROUP = "chat"
+
+
+def _group(*, instances: int, attach: str) -> JsonObject:
+    decode: JsonObject = {
+        "podSelector": {"matchLabels": {"role": "decode"}},
+        "port": 8000,
+        "instances": instances,
+        "attach": attach,
+    }
+    if attach == "Standby":
+        decode["standby"] = {"podSelector": {"matchLabels": {"role": "standby"}}}
+    return {
+        "mode": "Enforce",
+        "poolRef": {"name": POOL},
+        "supernodeRef": {"name": "sn-a"},
+        "decode": decode,
+        "routing": {"onDelete": "Remove", "outputs": [{"name": "labels", "type": "PodLabel"}]},
+    }
+
+
+@pytest.fixture
+def engines(site: RealSite) -> Iterator[RealSite]:
+    """Mock engines: decode-a on node3, a warm one behind it on node2; both gone in the end."""
+    pods = [EnginePod("decode-a", "decode", "node3"), EnginePod("standby-1", "standby", "node2")]
+    for pod in pods:
+        site.admin.create(pod.manifest(NAMESPACE))
+    yield site
+    site.admin.delete(KVPOOL, "PDGroup", GROUP, NAMESPACE)
+    for pod in pods:
+        site.admin.delete("v1", "Pod", pod.name, NAMESPACE, {"gracePeriodSeconds": 0})
+    wait_until(lambda: not _slots(site), MOVE_SECONDS, "the group's slots to be gone")
+
+
+def _slots(site: RealSite) -> list[JsonObject]:
+    return site.admin.list(KVPOOL, "EngineSlot", NAMESPACE)
+
+
+def _seated(site: RealSite, pod: str) -> JsonObject | None:
+    """The slot that a Pod serves, once it does."""
+    for slot in _slots(site):
+        attached = slot.get("status", {}).get("attached") or {}
+        if attached.get("podName") == f"{NAMESPACE}/{pod}" and attached["epoch"] == slot["spec"]["epoch"]:
+            return slot
+    return None
+
+
+def test_a_seat_follows_the_device_that_kubelet_gave_to_a_pod(engines: RealSite) -> None:
+    engines.apply("PDGroup", GROUP, _group(instances=1, attach="Observe"), NAMESPACE)
+    slot = wait_until(lambda: _seated(engines, "decode-a"), SEATED_SECONDS, "decode-a to be seen on its seat")
+    assert slot is not None
+    (seat,) = slot["spec"]["seats"]
+    assert seat["node"] == "node3"
+    assert seat["devices"] == engines.devices_given("decode-a")
+
+
+def test_a_node_that_dies_for_good_is_left_by_its_lease_and_its_pods_are_not_waited_for(
+    engines: RealSite,
+) -> None:
+    engines.apply("PDGroup", GROUP, _group(instances=1, attach="Standby"), NAMESPACE)
+    slot = wait_until(lambda: _seated(engines, "decode-a"), SEATED_SECONDS, "decode-a to serve")
+    assert slot is not None
+    name, epoch = slot["metadata"]["name"], slot["spec"]["epoch"]
+    died = time.monotonic()
+    engines.cluster.power_cut("node3")
+    try:
+        moved = wait_until(lambda: _moved(engines, name, epoch), MOVE_SECONDS, "the slot to be bound anew")
+        bound_seconds = time.monotonic() - died
+        assert moved is not None
+        assert moved["spec"]["seats"][0]["node"] == "node2"
+        assert moved["spec"]["fencedBy"]["proof"] == "GuardExpiry"
+        wait_until(lambda: _seated(engines, "standby-1"), SEATED_SECONDS, "the standby to serve")
+        dead = engines.admin.get("v1", "Pod", "decode-a", NAMESPACE)
+        assert dead["spec"]["nodeName"] == "node3", "the dead node's Pod is still there: nobody waited for it"
+        assert bound_seconds <= BOUND_BY_LEASE_SECONDS, f"bound {bound_seconds:.1f} s after the power cut"
+    finally:
+        engines.cluster.start_node("node3")
+        engines.equip("node3")
+        engines.cluster.wait_ready(["node3"])
+
+
+def _moved(site: RealSite, name: str, epoch: int) -> JsonObject | None:
+    slot = site.admin.get(KVPOOL, "EngineSlot", name, NAMESPACE)
+    return slot if slot["spec"]["epoch"] > epoch and slot["spec"].get("seats") else None
