@@ -52,7 +52,7 @@ test: lint build-devcluster ## Lint, then every test this machine can run.
 	@tools/test.sh $(ARGS)
 
 .PHONY: demo
-demo: build-devcluster ## The whole of kvpool on one machine; KEEP=1 leaves it running.
+demo: setup ## The whole of kvpool on one machine, on real nodes where it can have them; KEEP=1 leaves it running.
 	@python -m demo
 
 .PHONY: demo-shell

@@ -1,5 +1,8 @@
 """The demonstration: `python -m demo`, in a sandbox of its own. With KEEP=1 it is left running.
 
+It runs on real nodes where this machine can have them, else its Pods are processes; DEMO_FORM=nodes or
+DEMO_FORM=processes asks for one of them. What is not built yet is built first.
+
 Exit status 0 when everything was as expected, 1 when something was not, 3 when there can be no sandbox here.
 """
 
@@ -17,16 +20,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from demo import places, scenario
+from demo import forms, places, preparing, scenario, stopping
 from demo.commands import CommandFailedError
+from demo.forms import Choice, FormError
 from demo.neighbours.mooncake import AdminUnavailableError
 from demo.replay_process import ReplayFailedError
 from demo.screen import Screen
 from demo.trace import TraceUnreadableError
 from devcluster import sandbox
+from devcluster.nodes.cabling import CablingError
+from devcluster.nodes.cgroups import CgroupError
+from devcluster.nodes.requirements import NodesImpossibleError
 from devcluster.process import ProcessError
 from devcluster.recipe import NotBuiltError
 from devcluster.rest import ApiError
+from devcluster.toolchain import BuildError
 
 KEEP = "KEEP"
 STOPPED = 130
@@ -34,8 +42,12 @@ FOLLOW_SECONDS = 0.2
 TROUBLES = (
     AdminUnavailableError,
     ApiError,
+    CablingError,
+    CgroupError,
     CommandFailedError,
+    FormError,
     LookupError,
+    NodesImpossibleError,
     NotBuiltError,
     OSError,
     ProcessError,
@@ -60,21 +72,41 @@ def main() -> int:
         return run_inside()
     try:
         with only_demonstration(places.LOCK):
-            sandbox.stop(places.PIDFILE)
+            stopping.stop()
+            prepare()
             if places.FOLDER.exists():
                 shutil.rmtree(places.FOLDER)
             places.FOLDER.mkdir(parents=True)
             command = [sys.executable, "-m", "demo"]
             return run_and_leave(command) if keeps() else sandbox.run(command, None, optional=False)
-    except AlreadyRunningError as error:
+    except (AlreadyRunningError, BuildError, CgroupError, FormError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nStopped. What is built already stays in the cache.", file=sys.stderr)
+        return STOPPED
     except sandbox.SandboxError as error:
         print(f"demo: no sandbox can be had here, and nothing is run without: {error}", file=sys.stderr)
         return sandbox.IMPOSSIBLE
     except PermissionError as error:
         print(f"demo: what an earlier run left is another user's: {error}: remove it", file=sys.stderr)
         return 1
+
+
+def prepare() -> None:
+    """Choose the form, say why, install and build what it needs. Raises FormError or BuildError."""
+    choice = chosen()
+    if choice.line:
+        print(f"demo: {choice.line}", flush=True)
+    if choice.packages:
+        preparing.install(choice.packages)
+    preparing.build_for(choice.form)
+    os.environ[forms.VARIABLE] = choice.form
+
+
+def chosen() -> Choice:
+    """The form that was asked for or that suits this machine. Raises FormError."""
+    return forms.choose(os.environ.get(forms.VARIABLE, ""), preparing.look_at_machine())
 
 
 @contextlib.contextmanager
@@ -96,7 +128,7 @@ def run_inside() -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     screen = Screen()
     try:
-        scenario.run(screen, lambda: _stay(screen) if keeps() else None)
+        scenario.run(chosen().form, screen, lambda: _stay(screen) if keeps() else None)
     except KeyboardInterrupt:
         screen.note("Stopped. Nothing is left running.")
         return STOPPED
@@ -128,7 +160,7 @@ def run_and_leave(command: list[str]) -> int:
     try:
         return _run_and_leave(command)
     except KeyboardInterrupt:
-        sandbox.stop(places.PIDFILE)
+        stopping.stop()
         print("\nStopped. Nothing is left running.")
         return STOPPED
 
@@ -142,7 +174,7 @@ def _run_and_leave(command: list[str]) -> int:
         )
     _follow(places.OUTPUT, child)
     if not places.KEPT.exists():
-        sandbox.stop(places.PIDFILE)
+        stopping.stop()
         return child.wait()
     print("It goes on running: `make demo-shell` enters, `make demo-stop` ends it.")
     return int(places.KEPT.read_text())

@@ -25,7 +25,7 @@ def enforce(commands: Commands, *objects: str) -> None:
 
 def bind(cluster: Cluster, deployment: Deployment, commands: Commands, screen: Screen) -> None:
     """Raise the cap, set budget and pool to Enforce, and wait until the pool is bound."""
-    before = deployment.engine_starts(cluster)
+    before = engine_lives(cluster)
     install.raise_cap(commands)
     enforce(commands, "tierbudget/gpu", "kvpool/chat")
     commands.kubectl(
@@ -36,7 +36,7 @@ def bind(cluster: Cluster, deployment: Deployment, commands: Commands, screen: S
         f"--timeout={BIND_SECONDS}s",
     )
     pool = cluster.plane.admin.get(KVPOOL, "KVPool", "chat", NAMESPACE)
-    rows = occupancy(cluster, deployment.master.admin)
+    rows = occupancy(cluster, deployment.store)
     show(screen, "Held by each node, by the kernel's and by Mooncake's account", rows)
     for tier in OWN_TIERS:
         bound = _bound_bytes(pool, tier)
@@ -45,7 +45,13 @@ def bind(cluster: Cluster, deployment: Deployment, commands: Commands, screen: S
             0 < bound == store <= kernel,
             f"{tier}: status says {size(bound)} bound, the kernel {size(kernel)}, Mooncake {size(store)}",
         )
-    screen.expect(deployment.engine_starts(cluster) == before, f"none of {len(before)} engines was restarted")
+    screen.expect(engine_lives(cluster) == before, f"none of {len(before)} engines was restarted")
+
+
+def engine_lives(cluster: Cluster) -> dict[str, str]:
+    """What tells one life of an engine from the next, by engine: the same again means none was restarted."""
+    pods = cluster.plane.admin.list("v1", "Pod", NAMESPACE, "app=engine")
+    return {pod["metadata"]["name"]: cluster.life_of(pod) for pod in pods}
 
 
 def show(screen: Screen, title: str, rows: list[Occupancy]) -> None:

@@ -1,106 +1,81 @@
-"""The cluster: a real control plane, one host for infrastructure, four with accelerators in two racks."""
+"""The cluster as the steps see it, in any form: four nodes with accelerators in two racks, and a fifth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 
-from demo import places
-from demo.accelerators import FILE, Accelerators
-from devcluster import sandbox
+from demo.accelerators import Accelerators
+from demo.deployment import Deployment
+from demo.forms import Form
 from devcluster.controlplane import ControlPlane
-from devcluster.hosts import SimulatedHost, host_address
-from devcluster.names import ServiceNames
-from devcluster.podprocess import PodProcesses
-from devcluster.process import ManagedProcess
 from devcluster.rest import JsonObject
 
-INFRA = "infra-0"
-RACKS = {"node-1": "rack-a", "node-2": "rack-a", "node-3": "rack-b", "node-4": "rack-b"}
+INFRA = "node5"
+"""Runs what is no engine: operators, the store's master, the gateway."""
+RACKS = {"node1": "rack-a", "node2": "rack-a", "node3": "rack-b", "node4": "rack-b"}
 DEVICES_A_NODE = 2
-POD_ADDRESSES = [f"10.77.100.{last}" for last in range(1, 17)]
-"""Of the operators' Pods; all others share their host's network."""
-STATE_FOLDER = "/mnt/kvpool"
-"""Of the agent on each host: the chart's agent.hostFolder."""
 SSD_FOLDER = "/mnt/kv"
 
 
-@dataclass
-class Cluster:
-    """What runs; hosts by name."""
+class Cluster(ABC):
+    """A control plane and nodes. Methods that take a Pod take its object, with UID and status."""
 
-    plane: ControlPlane
-    infra: SimulatedHost
-    nodes: Mapping[str, SimulatedHost]
+    form: Form
+    client_address: str
+    """Of processes beside the cluster: what the replay's client calls itself by."""
+    state_folder: str
+    """Of the agent on each node: the chart's agent.hostFolder."""
+    chart_values: Mapping[str, str]
+    """What the chart is told here beside what it is told in any form."""
     accelerators: Mapping[str, Accelerators]
+    """By node."""
 
     @property
-    def hosts(self) -> list[SimulatedHost]:
-        """Every host."""
-        return [self.infra, *self.nodes.values()]
+    @abstractmethod
+    def plane(self) -> ControlPlane:
+        """The control plane."""
 
-    def host_of(self, pod: JsonObject) -> SimulatedHost:
-        """The host that a Pod is bound to. Raises KeyError."""
-        return {host.name: host for host in self.hosts}[pod["spec"]["nodeName"]]
+    @abstractmethod
+    def existing_deployment(self) -> AbstractContextManager[Deployment]:
+        """Start what is there before kvpool comes, wait until it serves, and end it when left.
 
-    def process_of(self, pod: JsonObject) -> ManagedProcess | None:
-        """The process that stands for a Pod."""
-        return self.host_of(pod).process_of(pod)
+        Raises ProcessError, ApiError or TimeoutError.
+        """
 
+    @abstractmethod
+    def life_of(self, pod: JsonObject) -> str:
+        """What tells one life of the Pod's process from the next; empty when none runs."""
 
-@contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """Start everything; end everything when left. Raises NotBuiltError, ProcessError or ApiError."""
-    plane = ControlPlane(places.CONTROL_PLANE, controllers=True, scheduler=True)
-    with plane:
-        pods = PodProcesses(plane)
-        infra = _host(plane, pods, INFRA, 0, {"kvpool.dev/class": "infra"}, POD_ADDRESSES)
-        nodes = {name: _host(plane, pods, name, index, _labels(name)) for index, name in _numbered()}
-        accelerators = {
-            name: Accelerators(host.files.outer(f"{STATE_FOLDER}/{FILE}"), name, DEVICES_A_NODE)
-            for name, host in nodes.items()
-        }
-        for host in nodes.values():
-            host.files.outer(SSD_FOLDER).mkdir(parents=True, exist_ok=True)
-        cluster = Cluster(plane, infra, nodes, accelerators)
-        try:
-            with ThreadPoolExecutor() as pool, ServiceNames(plane.as_user("system:dns"), sandbox.NAMES):
-                list(pool.map(SimulatedHost.bring_up, cluster.hosts))
-                plane.install_gateway_api()
-                yield cluster
-        finally:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(SimulatedHost.take_away, cluster.hosts))
+    @abstractmethod
+    def kill(self, pod: JsonObject) -> None:
+        """End the Pod's process at once; the node starts it again."""
 
+    @abstractmethod
+    def memory_bytes(self, pod: JsonObject, unit_bytes: int) -> int:
+        """What the Pod takes, with the `unit_bytes` that it holds for the store. Raises OSError."""
 
-def _host(
-    plane: ControlPlane,
-    pods: PodProcesses,
-    name: str,
-    index: int,
-    labels: Mapping[str, str],
-    pod_addresses: Sequence[str] = (),
-) -> SimulatedHost:
-    return SimulatedHost(
-        plane,
-        name,
-        host_address(index),
-        places.FOLDER / "hosts" / name,
-        labels=labels,
-        runner=pods,
-        refresh=pods.refresh,
-        own_mounts=True,
-        pod_addresses=pod_addresses,
-        logs=places.LOGS / name,
-    )
+    @abstractmethod
+    def take_away(self, node: str) -> None:
+        """End a node at once, its address and every process, with nobody told; its objects stay."""
+
+    @abstractmethod
+    def lies_on(self, node: str, segment: str) -> bool:
+        """Whether the store's segment of that name (host:port) is memory of the node or of a Pod there."""
+
+    @abstractmethod
+    def seen(self, node: str, path: str) -> Path:
+        """A path of a node, mounts included, to read from here."""
+
+    @abstractmethod
+    def mounts(self, node: str) -> str:
+        """The node's /proc/mounts. Raises OSError."""
 
 
-def _numbered() -> Iterator[tuple[int, str]]:
-    return enumerate(sorted(RACKS), start=1)
-
-
-def _labels(name: str) -> dict[str, str]:
-    board = name.replace("node", "board")
-    return {"pool": "gpu", "kvpool.dev/board": board, "kvpool.dev/rack": RACKS[name]}
+def node_labels(node: str) -> dict[str, str]:
+    """What a node says of itself: its rack and board, or that it is for infrastructure."""
+    if node == INFRA:
+        return {"kvpool.dev/class": "infra"}
+    return {"pool": "gpu", "kvpool.dev/board": node.replace("node", "board-"), "kvpool.dev/rack": RACKS[node]}

@@ -81,7 +81,7 @@ def environment() -> dict[str, str]:
     ]
     return {
         **os.environ,
-        "KUBECONFIG": str(places.admin_kubeconfig()),
+        "KUBECONFIG": str(places.KUBECONFIG),
         "PATH": os.pathsep.join(path),
         "KUBECACHEDIR": str(places.FOLDER / "kubectl-cache"),
         "COLUMNS": "100",

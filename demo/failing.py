@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from demo.cluster import RACKS, Cluster
 from demo.engines import ENGINES, NAMESPACE
-from demo.moves import Injection, Move, slot_on, wait_for_move
+from demo.moves import Injection, Move, seat_on, wait_for_move
 from demo.route_watch import Carried, RouteWatch, rise
 from demo.screen import Screen
 from demo.takeover import FULL_WEIGHT, wait_for_full_weights
@@ -36,10 +36,10 @@ class Failure:
 def fail_accelerator(cluster: Cluster, watch: RouteWatch, screen: Screen) -> Failure:
     """Report a fatal code for the accelerator of a decode engine. Raises TimeoutError."""
     engine = next(engine for engine in ENGINES if engine.role == "decode")
-    slot = slot_on(cluster.plane.admin, engine.node, "Decode")
-    screen.say(f"A fatal code is reported for {engine.node}/{engine.device_id}, where {slot} sits.")
-    injection = Injection.now(f"accelerator {engine.node}/{engine.device_id}")
-    cluster.accelerators[engine.node].fail(engine.device_id)
+    slot, device = seat_on(cluster.plane.admin, engine.node, "Decode")
+    screen.say(f"A fatal code is reported for {engine.node}/{device}, where {slot} sits.")
+    injection = Injection.now(f"accelerator {engine.node}/{device}")
+    cluster.accelerators[engine.node].fail(device)
     failure = _answered(cluster, watch, slot, injection)
     _show(screen, failure, watch)
     move, bound = failure.move, failure.move.seconds.get("bind", float("inf"))
@@ -58,10 +58,10 @@ def fail_accelerator(cluster: Cluster, watch: RouteWatch, screen: Screen) -> Fai
 def take_host_away(cluster: Cluster, watch: RouteWatch, screen: Screen) -> Failure:
     """Take a host with a decode engine away: its address and every process. Raises TimeoutError."""
     engine = [engine for engine in ENGINES if engine.role == "decode"][-1]
-    slot = slot_on(cluster.plane.admin, engine.node, "Decode")
+    slot, _ = seat_on(cluster.plane.admin, engine.node, "Decode")
     screen.say(f"{engine.node} goes away, with its address and every process; {slot} sits there.")
     injection = Injection.now(f"host {engine.node}")
-    cluster.nodes[engine.node].take_away()
+    cluster.take_away(engine.node)
     failure = _answered(cluster, watch, slot, injection)
     _show(screen, failure, watch)
     move, bound = failure.move, failure.move.seconds.get("bind", float("inf"))

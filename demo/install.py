@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from demo import places
 from demo.accelerators import FILE
-from demo.cluster import SSD_FOLDER, STATE_FOLDER, Cluster
+from demo.cluster import SSD_FOLDER, Cluster
 from demo.commands import Commands
 from devcluster.rest import JsonObject
 
@@ -16,19 +14,17 @@ READY_SECONDS = 120.0
 DEVICES_IN_POD = f"simulated:/var/lib/kvpool/{FILE}"
 
 
-def install(commands: Commands) -> None:
+def install(cluster: Cluster, commands: Commands) -> None:
     """Install the chart in mode Observe. Raises CommandFailedError."""
     values = {
         "mode": "Observe",
         "operator.replicas": "1",
         "operator.nodeSelector.kvpool\\.dev/class": "infra",
         "agent.nodeSelector.pool": "gpu",
-        "agent.hostFolder": STATE_FOLDER,
+        "agent.hostFolder": cluster.state_folder,
         "agent.devices": DEVICES_IN_POD,
         "agent.ssdFolders[0]": SSD_FOLDER,
-        # Keepers are processes of this user here: Pods' users play no part without a container runtime.
-        "agent.extraArgs[0]": f"--keeper-uid={os.getuid()}",
-        "agent.extraArgs[1]": f"--keeper-gid={os.getgid()}",
+        **cluster.chart_values,
     }
     settings = [f"--set={name}={value}" for name, value in values.items()]
     chart = str(places.CHART.relative_to(places.CHART.parents[1]))

@@ -1,9 +1,8 @@
-"""How much memory kvpool's own processes take, against what they may."""
+"""How much memory kvpool's own Pods take, against what they may."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from demo.cluster import Cluster
 from demo.install import pods_of
@@ -13,12 +12,11 @@ MEGABYTE = 1_000_000
 LIMIT_BYTES = {"operator": 250 * MEGABYTE, "agent": 120 * MEGABYTE, "keeper": 150 * MEGABYTE}
 """A keeper may take its unit's bytes on top."""
 UNIT_ANNOTATION = "kvpool.dev/unit"
-KIBI = 1024
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """One process: resident bytes, and what it may take."""
+    """One Pod: the bytes that it takes, and what it may take."""
 
     component: str
     pod: str
@@ -27,33 +25,16 @@ class Footprint:
 
 
 def footprints(cluster: Cluster) -> list[Footprint]:
-    """Read every process of kvpool. Raises ApiError or OSError."""
+    """Look at every Pod of kvpool that runs. Raises ApiError or OSError."""
     found = []
     for component, limit_bytes in LIMIT_BYTES.items():
         for pod in pods_of(cluster, component):
-            process = cluster.process_of(pod)
-            if process is None or not process.running:
+            if not cluster.life_of(pod):
                 continue
             unit_bytes = _unit_bytes(cluster, pod) if component == "keeper" else 0
-            resident = resident_bytes(process.pid, leaving_out="/segment") + unit_bytes
-            found.append(Footprint(component, pod["metadata"]["name"], resident, limit_bytes + unit_bytes))
+            taken = cluster.memory_bytes(pod, unit_bytes)
+            found.append(Footprint(component, pod["metadata"]["name"], taken, limit_bytes + unit_bytes))
     return found
-
-
-def resident_bytes(pid: int, *, leaving_out: str) -> int:
-    """Add up what is resident, but for mappings of files whose path ends so. Raises OSError.
-
-    A unit is mapped twice, by its keeper and by the store's client in it, and would count twice.
-    """
-    total = 0
-    counted = True
-    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        name, _, rest = line.partition(" ")
-        if not name.endswith(":"):
-            counted = not line.endswith(leaving_out)
-        elif name == "Rss:" and counted:
-            total += int(rest.split()[0]) * KIBI
-    return total
 
 
 def _unit_bytes(cluster: Cluster, pod: JsonObject) -> int:

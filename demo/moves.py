@@ -62,12 +62,13 @@ class Move:
         return ", ".join(f"{seat['node']}/{'+'.join(seat['devices'])}" for seat in self.remap["spec"][side])
 
 
-def slot_on(api: Api, node: str, role: str) -> str:
-    """The slot of a role that holds a seat on a node. Raises LookupError."""
+def seat_on(api: Api, node: str, role: str) -> tuple[str, str]:
+    """The slot of a role that holds a seat on a node, and the first device there. Raises LookupError."""
     for slot in api.list(KVPOOL, "EngineSlot", NAMESPACE):
         spec = slot["spec"]
-        if spec["role"] == role and any(seat["node"] == node for seat in spec.get("seats", [])):
-            return str(slot["metadata"]["name"])
+        for seat in spec.get("seats", []):
+            if spec["role"] == role and seat["node"] == node:
+                return str(slot["metadata"]["name"]), str(seat["devices"][0])
     raise LookupError(f"no {role} slot has a seat on {node}")
 
 

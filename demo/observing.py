@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from demo import install, places
-from demo.cluster import Cluster
+from demo.cluster import RACKS, Cluster
 from demo.commands import Commands
 from demo.engines import NAMESPACE
 from demo.foreign_writes import is_foreign, kvpool_writes
@@ -17,10 +17,10 @@ from kvpool.api.quantity import parse_quantity
 SEEN_SECONDS = 120.0
 
 
-def install_to_look(commands: Commands) -> dt.datetime:
+def install_to_look(cluster: Cluster, commands: Commands) -> dt.datetime:
     """Install in mode Observe, apply the samples; return when it began. Raises CommandFailedError."""
     since = dt.datetime.now(dt.UTC)
-    install.install(commands)
+    install.install(cluster, commands)
     install.wait_until_ready(commands)
     commands.kubectl("apply", f"--filename={places.SAMPLES.relative_to(places.CHART.parents[1])}")
     return since
@@ -37,7 +37,7 @@ def look(cluster: Cluster, commands: Commands, foreign_bytes: int) -> None:
         pool = api.get(KVPOOL, "KVPool", "chat", NAMESPACE)
         budget = api.get(KVPOOL, "TierBudget", "gpu")
         counted = sum(parse_quantity(tier["foreign"]) for tier in pool["status"]["tiers"])
-        return counted == foreign_bytes and budget["status"]["nodes"]["ready"] == len(cluster.nodes)
+        return counted == foreign_bytes and budget["status"]["nodes"]["ready"] == len(RACKS)
 
     api.wait_until(seen, SEEN_SECONDS, "kvpool to see what is there")
     commands.kvpool("status")

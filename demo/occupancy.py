@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from demo.cluster import RACKS, SSD_FOLDER, STATE_FOLDER, Cluster
+from demo.cluster import RACKS, SSD_FOLDER, Cluster
 from demo.neighbours.mooncake import MooncakeAdmin
-from devcluster.hosts import SimulatedHost
 from kvpool.rules.unit_folder import unit_directory_name
 from kvpool_keeper.contract import STATUS_FILE
 
@@ -36,7 +35,6 @@ def occupancy(cluster: Cluster, admin: MooncakeAdmin) -> list[Occupancy]:
     segments = {segment.name: segment for segment in admin.segments()}
     found = []
     for node in sorted(RACKS):
-        host = cluster.nodes[node]
         own = _segments_by_tier(cluster, node)
         for tier in OWN_TIERS:
             names = [name for name in own.get(tier, ()) if name in segments]
@@ -44,17 +42,15 @@ def occupancy(cluster: Cluster, admin: MooncakeAdmin) -> list[Occupancy]:
                 Occupancy(
                     node,
                     tier,
-                    mounts=_tmpfs_mounts(host) if tier == "DRAM" else 0,
-                    held_bytes=_held_bytes(host, tier),
+                    mounts=_tmpfs_mounts(cluster, node) if tier == "DRAM" else 0,
+                    held_bytes=_held_bytes(cluster, node, tier),
                     mounted_bytes=sum(segments[name].size_bytes for name in names),
                     used_bytes=sum(segments[name].used_bytes for name in names),
                 )
             )
         ours = {name for names in own.values() for name in names}
         others = [
-            segment
-            for name, segment in segments.items()
-            if name.startswith(f"{host.address}:") and name not in ours
+            segment for name, segment in segments.items() if cluster.lies_on(node, name) and name not in ours
         ]
         found.append(
             Occupancy(
@@ -78,7 +74,7 @@ def _segments_by_tier(cluster: Cluster, node: str) -> dict[str, list[str]]:
     """Names of kvpool's segments on a node: tiers by its KVNode, names by what its keepers say."""
     kvnode = cluster.plane.admin.find("kvpool.dev/v1alpha1", "KVNode", node)
     units = kvnode["spec"].get("units", []) if kvnode is not None else []
-    folder = cluster.nodes[node].files.seen(f"{STATE_FOLDER}/units")
+    folder = cluster.seen(node, f"{cluster.state_folder}/units")
     found: dict[str, list[str]] = {}
     for unit in units:
         status = folder / unit_directory_name(unit["name"], unit["generation"]) / STATUS_FILE
@@ -88,16 +84,16 @@ def _segments_by_tier(cluster: Cluster, node: str) -> dict[str, list[str]]:
     return found
 
 
-def _tmpfs_mounts(host: SimulatedHost) -> int:
-    """Count the host's tmpfs mounts of kvpool."""
+def _tmpfs_mounts(cluster: Cluster, node: str) -> int:
+    """Count the node's tmpfs mounts of kvpool."""
     return sum(
-        line.startswith("kvpool-") and f" {STATE_FOLDER}/units/" in line and " tmpfs " in line
-        for line in host.files.mounts().splitlines()
+        line.startswith("kvpool-") and f" {cluster.state_folder}/units/" in line and " tmpfs " in line
+        for line in cluster.mounts(node).splitlines()
     )
 
 
-def _held_bytes(host: SimulatedHost, tier: str) -> int:
+def _held_bytes(cluster: Cluster, node: str, tier: str) -> int:
     where, pattern = (
-        (f"{STATE_FOLDER}/units", "*/mem/segment") if tier == "DRAM" else (SSD_FOLDER, "*/segment")
+        (f"{cluster.state_folder}/units", "*/mem/segment") if tier == "DRAM" else (SSD_FOLDER, "*/segment")
     )
-    return sum(file.stat().st_blocks * BLOCK_BYTES for file in host.files.seen(where).glob(pattern))
+    return sum(file.stat().st_blocks * BLOCK_BYTES for file in cluster.seen(node, where).glob(pattern))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from devcluster.cache import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "demo"
@@ -17,10 +15,9 @@ OUTPUT = FOLDER / "output.log"
 SUMMARY = FOLDER / "summary.json"
 LOGS = FOLDER / "logs"
 CONTROL_PLANE = FOLDER / "control-plane"
+NODES = FOLDER / "nodes"
+"""Of the cluster of real nodes: the control plane, and each node's disk."""
+KUBECONFIG = FOLDER / "kubeconfig"
+"""The administrator's, for people and their commands."""
 SAMPLES = CHECKOUT / "samples" / "demo"
 CHART = CHECKOUT / "charts" / "kvpool"
-
-
-def admin_kubeconfig() -> Path:
-    """The administrator's kubeconfig, for people and their commands."""
-    return CONTROL_PLANE / "admin.kubeconfig"

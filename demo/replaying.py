@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo import places
+from demo.cluster import Cluster
 from demo.deployment import Deployment
 from demo.replay import ReplayCounts
 from demo.replay_process import ReplayPlan, run_replay
 from demo.screen import Screen
 from demo.trace import CONVERSATION, DEFAULT_TRACE, read_trace, reuse_ceiling
-from devcluster import sandbox
 
 WITHOUT_TRACE = "KVPOOL_DEMO_WITHOUT_TRACE"
 REQUESTS = 2000
 BLOCK_BYTES = 8192
-LOCAL_NAME = f"{sandbox.OWN_ADDRESS}:17900"
+CLIENT_PORT = 17900
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ def find_trace(screen: Screen, path: Path = DEFAULT_TRACE) -> Trace | None:
     return Trace(len(requests), lookups, reuse_ceiling(requests))
 
 
-def replay(deployment: Deployment, screen: Screen, trace: Trace, name: str) -> ReplayCounts:
+def replay(cluster: Cluster, deployment: Deployment, screen: Screen, trace: Trace, name: str) -> ReplayCounts:
     """Replay from an empty store. Raises ReplayFailedError."""
     plan = ReplayPlan(
-        master=deployment.master.endpoint,
-        local_name=LOCAL_NAME,
+        master=deployment.master,
+        local_name=f"{cluster.client_address}:{CLIENT_PORT}",
         requests=trace.requests,
         block_bytes=BLOCK_BYTES,
     )

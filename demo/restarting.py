@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 from demo.cluster import Cluster
@@ -22,19 +21,17 @@ def restart_agents(cluster: Cluster, deployment: Deployment, screen: Screen, los
 
     Raises TimeoutError.
     """
-    admin = deployment.master.admin
+    admin = deployment.store
     screen.say(f"Waiting until the store has forgotten the segments of {lost_node} ...")
     began = time.monotonic()
     _wait_until_forgotten(cluster, admin, lost_node)
     screen.say(f"The store forgot the segments of {lost_node} {time.monotonic() - began:.1f} s later.")
     objects, segments = admin.key_count(), _segments(admin)
-    keepers = _pids(cluster, "keeper")
+    keepers = _lives(cluster, "keeper")
     before = _incarnations(cluster)
     agents = [pod for pod in pods_of(cluster, "agent") if pod["spec"]["nodeName"] != lost_node]
     for pod in agents:
-        process = cluster.process_of(pod)
-        if process is not None:
-            process.signal(signal.SIGKILL)
+        cluster.kill(pod)
 
     def back() -> bool:
         now = _incarnations(cluster)
@@ -50,18 +47,19 @@ def restart_agents(cluster: Cluster, deployment: Deployment, screen: Screen, los
     )
     screen.expect(lost == 0, f"{lost} of {objects} objects were lost")
     screen.expect(_segments(admin) == segments, f"all {len(segments)} segments are the ones from before")
-    screen.expect(_pids(cluster, "keeper") == keepers, f"all {len(keepers)} keepers are the ones from before")
+    screen.expect(
+        _lives(cluster, "keeper") == keepers, f"all {len(keepers)} keepers are the ones from before"
+    )
     return lost
 
 
 def _wait_until_forgotten(cluster: Cluster, admin: MooncakeAdmin, node: str) -> None:
     """Objects on the host that was taken away go with its segments, once the master gives up on them."""
-    prefix = f"{cluster.nodes[node].address}:"
     counts: list[int] = []
 
     def settled() -> bool:
         counts.append(admin.key_count())
-        gone = not any(segment.name.startswith(prefix) for segment in admin.segments())
+        gone = not any(cluster.lies_on(node, name) for name in _segments(admin))
         return gone and len(counts) > 10 and len(set(counts[-10:])) == 1
 
     cluster.plane.admin.wait_until(settled, SETTLE_SECONDS, f"the store to forget the segments of {node}")
@@ -71,13 +69,10 @@ def _segments(admin: MooncakeAdmin) -> set[str]:
     return {segment.name for segment in admin.segments()}
 
 
-def _pids(cluster: Cluster, component: str) -> dict[str, int]:
-    found = {}
-    for pod in pods_of(cluster, component):
-        process = cluster.process_of(pod)
-        if process is not None and process.running:
-            found[pod["metadata"]["name"]] = process.pid
-    return found
+def _lives(cluster: Cluster, component: str) -> dict[str, str]:
+    """By name of those Pods that run."""
+    lives = {pod["metadata"]["name"]: cluster.life_of(pod) for pod in pods_of(cluster, component)}
+    return {name: life for name, life in lives.items() if life}
 
 
 def _incarnations(cluster: Cluster) -> dict[str, int]:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from demo import binding, failing, observing, pausing, places, replaying, summary
-from demo.cluster import Cluster, running_cluster
+from demo.cluster import Cluster
 from demo.commands import Commands
-from demo.deployment import OWN_SEGMENTS, Deployment, existing_deployment, wait_for_engines
-from demo.engines import NAMESPACE
+from demo.deployment import Deployment
+from demo.engines import NAMESPACE, OWN_SEGMENTS
+from demo.forms import Form
 from demo.load import LoadProcess, SentRequest
 from demo.memory import footprints
 from demo.moves import KVPOOL
@@ -20,6 +21,7 @@ from demo.requests_told import Window, achieved_rate, count, failed, failures_af
 from demo.restarting import restart_agents
 from demo.route_watch import RouteWatch
 from demo.screen import Screen, size
+from demo.starting import running_cluster
 from demo.summary import Measured
 from demo.takeover import routing_status, take_over
 
@@ -30,23 +32,23 @@ QUIET_SECONDS = 1.0
 """Of load between two events, so that each has requests of its own around it."""
 MOST_SECONDS = 120.0
 TIMELINE_LINES = 30
+NODES = {Form.NODES: "five real kubelets", Form.PROCESSES: "five simulated hosts"}
 AFTER_REPLAY = "After the replay, by the kernel's and by Mooncake's account"
 
 
-def run(screen: Screen, hold: Callable[[], None]) -> None:
+def run(form: Form, screen: Screen, hold: Callable[[], None]) -> None:
     """Run all steps; `hold` is called before everything is ended. Broken expectations are on the screen.
 
     Raises what the parts raise when one of them does not work at all.
     """
-    measured = Measured()
+    measured = Measured(form=form.name_in_summary)
     commands = Commands(screen)
     with ExitStack() as parts:
-        with screen.step("A control plane, five hosts, and an existing deployment"):
-            screen.say("Starting etcd, API server, controllers, scheduler, and five simulated hosts ...")
-            cluster = parts.enter_context(running_cluster())
+        with screen.step("A control plane, five nodes, and an existing deployment"):
+            screen.say(f"Starting etcd, API server, controllers, scheduler, and {NODES[form]} ...")
+            cluster = parts.enter_context(running_cluster(form))
             screen.say("They are up. Starting a Mooncake master, engines, and Traefik as the gateway ...")
-            deployment = parts.enter_context(existing_deployment(cluster))
-            wait_for_engines(cluster)
+            deployment = parts.enter_context(cluster.existing_deployment())
             commands.kubectl("get", "pods", f"--namespace={NAMESPACE}", "--output=wide")
         trace = _look_first(screen, cluster, deployment, commands, measured)
         with screen.step("Enforce: memory for the store"):
@@ -69,15 +71,15 @@ def _look_first(
     screen: Screen, cluster: Cluster, deployment: Deployment, commands: Commands, measured: Measured
 ) -> replaying.Trace | None:
     with screen.step("Observe: kvpool looks at what is there"):
-        since = observing.install_to_look(commands)
+        since = observing.install_to_look(cluster, commands)
         observing.look(cluster, commands, OWN_SEGMENTS * SMALLEST_SEGMENT_BYTES)
     trace = replaying.find_trace(screen)
     if trace is not None:
         with screen.step("The requests of a trace, with the engines' own memory only"):
-            counts = replaying.replay(deployment, screen, trace, "before")
+            counts = replaying.replay(cluster, deployment, screen, trace, "before")
             measured.replay_requests, measured.hit_rate_before = counts.requests, counts.hit_rate
             measured.hit_rate_ceiling = trace.ceiling
-            binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.master.admin))
+            binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.store))
     measured.foreign_writes = len(observing.foreign_writes(cluster, screen, since))
     return trace
 
@@ -85,10 +87,10 @@ def _look_first(
 def _replay_again(
     screen: Screen, cluster: Cluster, deployment: Deployment, trace: replaying.Trace, measured: Measured
 ) -> None:
-    counts = replaying.replay(deployment, screen, trace, "after")
+    counts = replaying.replay(cluster, deployment, screen, trace, "after")
     before, after = measured.hit_rate_before or 0.0, counts.hit_rate
     measured.hit_rate_after = after
-    binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.master.admin))
+    binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.store))
     screen.expect(
         after > before,
         f"hit rate {before:.4f} before, {after:.4f} after; with room for everything {trace.ceiling:.4f}",
@@ -99,11 +101,11 @@ def _fail_under_load(
     screen: Screen, cluster: Cluster, deployment: Deployment, commands: Commands, measured: Measured
 ) -> None:
     load = LoadProcess(
-        deployment.gateway.url, places.LOGS / "load.jsonl", requests_per_second=REQUESTS_PER_SECOND
+        deployment.gateway_url, places.LOGS / "load.jsonl", requests_per_second=REQUESTS_PER_SECOND
     )
     load.start()
     try:
-        with RouteWatch(cluster.plane.as_user("demo"), deployment.gateway.url) as watch:
+        with RouteWatch(cluster.plane.as_user("demo"), deployment.gateway_url) as watch:
             with screen.step("Enforce: kvpool's route takes over, under load"):
                 take_over(cluster, commands, watch)
                 measured.router = routing_status(cluster, screen)
@@ -148,7 +150,7 @@ def _sum_up(screen: Screen, cluster: Cluster, measured: Measured) -> None:
     for component in ("operator", "agent", "keeper"):
         mine = [one for one in measured.memory if one.component == component]
         if not mine:
-            screen.expect(False, f"a process of the {component} runs")
+            screen.expect(False, f"a Pod of the {component} runs")
             continue
         worst = max(mine, key=lambda one: one.resident_bytes - one.limit_bytes)
         screen.expect(

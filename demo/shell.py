@@ -6,8 +6,9 @@ import argparse
 import os
 import sys
 
-from demo import commands, places
+from demo import commands, places, stopping
 from devcluster import sandbox
+from devcluster.nodes.cgroups import CgroupError
 
 
 def main() -> int:
@@ -18,7 +19,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.stop:
-            sandbox.stop(places.PIDFILE)
+            stopping.stop()
             print("Nothing of a demonstration is left running here.")
             return 0
         os.environ.update(commands.environment())
@@ -27,6 +28,9 @@ def main() -> int:
     except sandbox.SandboxError as error:
         print(f"demo: {error}: start one with `make demo KEEP=1`", file=sys.stderr)
         return sandbox.IMPOSSIBLE
+    except CgroupError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ class Measured:
     foreign_writes: int | None = None
     objects_lost: int | None = None
     memory: Sequence[Footprint] = ()
+    form: str = ""
+    """Of the demonstration: Form.name_in_summary."""
     seconds: float = 0.0
     """From the first step to the summary."""
 
@@ -44,6 +46,7 @@ def summarise(measured: Measured) -> dict[str, Any]:
     """Return the summary; sizes in bytes, times in seconds since the injection."""
     tiers = [] if measured.pool is None else measured.pool["status"]["tiers"]
     return {
+        "form": measured.form,
         "seconds": round(measured.seconds, 1),
         "pool": {
             "tiers": [

@@ -17,7 +17,9 @@ CLIENT_TTL_SECONDS = 60
 """How long the master keeps the segments of a client that it cannot hear: longer than a short partition."""
 
 
-def store_master(namespace: str, node: str) -> tuple[JsonObject, ...]:
+def store_master(
+    namespace: str, node: str, client_ttl_seconds: int = CLIENT_TTL_SECONDS
+) -> tuple[JsonObject, ...]:
     """A Mooncake master on one node, and the Service that names it.
 
     It shares the node's network, so that its address is the same after a restart.
@@ -27,7 +29,7 @@ def store_master(namespace: str, node: str) -> tuple[JsonObject, ...]:
     command += [
         "--metrics_host=$(HOST)",
         f"--metrics_port={ADMIN_PORT}",
-        f"--client_ttl={CLIENT_TTL_SECONDS}",
+        f"--client_ttl={client_ttl_seconds}",
     ]
     container = {
         "name": "master",
@@ -97,13 +99,14 @@ class EnginePod:
     node: str
     segment_bytes: int = 0
     attach_seconds: float = 0.5
+    port: int = ENGINE_PORT
 
     def manifest(self, namespace: str) -> JsonObject:
         """The Pod: kubelet gives it the accelerator, the agent of its node a seat."""
         arguments = [
             f"--name={self.name}",
             "--address=$(POD_IP)",
-            f"--port={ENGINE_PORT}",
+            f"--port={self.port}",
             f"--devices-file={DEVICES_FILE}",
             "--pod-uid=$(POD_UID)",
             f"--pod-name={namespace}/{self.name}",
@@ -115,7 +118,7 @@ class EnginePod:
             "image": IMAGE,
             "command": ["python", "-m", "demo.neighbours.engine"],
             "env": [_field("POD_IP", "status.podIP"), _field("POD_UID", "metadata.uid")],
-            "ports": [{"name": "http", "containerPort": ENGINE_PORT}],
+            "ports": [{"name": "http", "containerPort": self.port}],
             "resources": {"limits": {RESOURCE: "1"}},
             # The agent's socket is root's.
             "securityContext": {"runAsUser": 0},
@@ -125,7 +128,7 @@ class EnginePod:
             arguments.append("--standby")
         else:
             container["readinessProbe"] = {
-                "httpGet": {"path": "/health", "port": ENGINE_PORT},
+                "httpGet": {"path": "/health", "port": self.port},
                 "periodSeconds": 1,
             }
         if self.segment_bytes:

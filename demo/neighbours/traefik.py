@@ -62,7 +62,7 @@ class TraefikGateway:
 
         Needs Gateway API's CRDs. Raises ApiError, ProcessError or TimeoutError.
         """
-        for manifest in (*_rights(self.namespace), *self._gateway()):
+        for manifest in gateway_objects(self.namespace, self.name, self._port):
             self._api.apply(manifest, field_manager=FIELD_MANAGER)
         self._write_configuration()
         self.process.start()
@@ -74,30 +74,7 @@ class TraefikGateway:
         self.process.terminate(3)
 
     def _programmed(self) -> bool:
-        gateway = self._api.get(GATEWAY_API, "Gateway", self.name, self.namespace)
-        conditions = gateway.get("status", {}).get("conditions", [])
-        return _holds(gateway, conditions, "Accepted") and _holds(gateway, conditions, "Programmed")
-
-    def _gateway(self) -> tuple[JsonObject, JsonObject]:
-        gateway_class = {
-            "apiVersion": GATEWAY_API,
-            "kind": "GatewayClass",
-            "metadata": {"name": CLASS},
-            "spec": {"controllerName": CONTROLLER_NAME},
-        }
-        listener = {
-            "name": "web",
-            "port": self._port,
-            "protocol": "HTTP",
-            "allowedRoutes": {"namespaces": {"from": "All"}},
-        }
-        gateway = {
-            "apiVersion": GATEWAY_API,
-            "kind": "Gateway",
-            "metadata": {"name": self.name, "namespace": self.namespace},
-            "spec": {"gatewayClassName": CLASS, "listeners": [listener]},
-        }
-        return gateway_class, gateway
+        return is_programmed(self._api.get(GATEWAY_API, "Gateway", self.name, self.namespace))
 
     def _write_configuration(self) -> None:
         """Traefik's static configuration; a change of weights waits for no more than 100 ms."""
@@ -128,6 +105,35 @@ class TraefikGateway:
         }
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{ACCOUNT}/token"
         return str(self._api.call("POST", path, request)["status"]["token"])
+
+
+def gateway_objects(namespace: str, name: str, port: int) -> tuple[JsonObject, ...]:
+    """Traefik's rights, its class, and the Gateway `namespace`/`name` that listens on `port`."""
+    gateway_class = {
+        "apiVersion": GATEWAY_API,
+        "kind": "GatewayClass",
+        "metadata": {"name": CLASS},
+        "spec": {"controllerName": CONTROLLER_NAME},
+    }
+    listener = {
+        "name": "web",
+        "port": port,
+        "protocol": "HTTP",
+        "allowedRoutes": {"namespaces": {"from": "All"}},
+    }
+    gateway = {
+        "apiVersion": GATEWAY_API,
+        "kind": "Gateway",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"gatewayClassName": CLASS, "listeners": [listener]},
+    }
+    return *_rights(namespace), gateway_class, gateway
+
+
+def is_programmed(gateway: JsonObject) -> bool:
+    """Whether the data plane says Accepted and Programmed for the Gateway's present generation."""
+    conditions = gateway.get("status", {}).get("conditions", [])
+    return _holds(gateway, conditions, "Accepted") and _holds(gateway, conditions, "Programmed")
 
 
 def _holds(owner: JsonObject, conditions: list[JsonObject], kind: str) -> bool:

@@ -37,16 +37,26 @@ class NodesImpossibleError(Exception):
 
 def missing() -> str:
     """Why real nodes cannot run on this machine, whether in a sandbox or not yet; empty when they can."""
+    if reason := obstacle():
+        return reason
+    if absent := absent_packages():
+        return f"real nodes need programs that are missing here: apt-get install {' '.join(absent)}"
+    return ""
+
+
+def obstacle() -> str:
+    """Why real nodes cannot run on this machine, whatever is installed; empty when there is no reason."""
     if not is_root():
         return "real nodes need root (containerd mounts and makes cgroups)"
     if not os.access(ROOT / "cpuset" / "cpuset.cpus", os.W_OK):
         return f"real nodes need cgroup v1, writable, under {ROOT}: this machine has it not"
-    absent = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
-    if cni_folder() is None:
-        absent.append(CNI_PACKAGE)
-    if absent:
-        return f"real nodes need programs that are missing here: apt-get install {' '.join(absent)}"
     return ""
+
+
+def absent_packages() -> list[str]:
+    """Debian packages whose programs real nodes need and do not find."""
+    absent = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
+    return absent if cni_folder() is not None else [*absent, CNI_PACKAGE]
 
 
 def is_root() -> bool:
@@ -59,12 +69,17 @@ def require(folders: Sequence[Path]) -> None:
     reason = missing()
     if not reason and not sandbox.inside():
         reason = "real nodes live in a sandbox: python -m devcluster.sandbox -- COMMAND"
+    if reason := reason or unseen(folders):
+        raise NodesImpossibleError(reason)
+
+
+def unseen(folders: Sequence[Path]) -> str:
+    """Why nodes would not see one of the folders; empty when they see all."""
     for folder in folders:
         for hidden in HIDDEN_FOLDERS:
             if folder.resolve().is_relative_to(hidden):
-                reason = reason or f"{folder} is not seen by nodes, which have a {hidden} of their own"
-    if reason:
-        raise NodesImpossibleError(reason)
+                return f"{folder} is not seen by nodes, which have a {hidden} of their own"
+    return ""
 
 
 def cni_folder() -> Path | None:

@@ -22,6 +22,7 @@ def _list(item: Schema) -> Schema:
 
 
 SUMMARY = _object(
+    form={"enum": ["Processes", "RealNodes"]},
     seconds={"type": "number", "exclusiveMinimum": 0},
     pool=_object(
         tiers=_list(

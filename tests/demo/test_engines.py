@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from demo.accelerators import FILE, Accelerators
-from demo.cluster import STATE_FOLDER
-from demo.engines import ENGINES, EnginePlace, engine_pod
+from demo.accelerators import FILE, Accelerators, device_id
+from demo.engines import ENGINES, EnginePlace
 from demo.neighbours.engine_options import parse_options
+from demo.process_form.engine_pod import STATE_FOLDER, engine_pod
 from devcluster.controlplane import ControlPlane
 from devcluster.hosts import SimulatedHost
 from devcluster.podprocess import PodProcesses
@@ -22,14 +22,14 @@ def test_an_engines_arguments_are_understood(engine: EnginePlace) -> None:
     container = engine_pod(engine, "10.0.0.1:50051")["spec"]["containers"][0]
     options = parse_options(container["args"], "")
     assert options.standby == (engine.role == "standby")
-    assert options.devices == (engine.device_id,)
+    assert options.devices == (device_id(engine.device),)
     assert bool(options.segment_bytes) == (engine.role != "standby")
 
 
 def test_engines_of_one_host_have_different_ports_and_devices() -> None:
     places = [(engine.node, engine.port) for engine in ENGINES]
     assert len(set(places)) == len(places)
-    assert len({(engine.node, engine.device_id) for engine in ENGINES}) == len(ENGINES)
+    assert len({(engine.node, engine.device) for engine in ENGINES}) == len(ENGINES)
 
 
 def test_a_standby_pod_runs_as_a_process_of_its_host(

@@ -49,6 +49,7 @@ def failure(**seconds: float) -> Failure:
 def measured() -> Measured:
     tier = {"name": "DRAM", "declared": "256Mi", "admitted": "256Mi", "bound": "192Mi", "used": "1Ki"}
     return Measured(
+        form="RealNodes",
         pool={"status": {"tiers": [{**tier, "foreign": "0"}]}},
         replay_requests=2000,
         hit_rate_before=0.13,
@@ -91,7 +92,9 @@ def test_a_stage_that_the_move_does_not_record_is_null_but_for_the_cordon_that_w
     assert seconds == {"detect": None, "cordon": 0.25, "fence": None, "bind": 0.4, "serving": None}
 
 
-@pytest.mark.parametrize("missing", ["seconds", "pool", "replay", "remaps", "requests", "router", "audit"])
+@pytest.mark.parametrize(
+    "missing", ["form", "seconds", "pool", "replay", "remaps", "requests", "router", "audit"]
+)
 def test_a_summary_without_a_part_does_not_pass(measured: Measured, missing: str) -> None:
     told: dict[str, Any] = summary.summarise(measured)
     del told[missing]
