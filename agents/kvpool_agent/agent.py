@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from kvpool_agent.metrics import Reading
 from kvpool_agent.node_state import EngineView, NodeState
 from kvpool_agent.peers import PeerWatch
 from kvpool_agent.plan_apply import plan_by_name
+from kvpool_agent.retirement import Retirement, everything_back
 from kvpool_agent.seats import SeatState
 from kvpool_agent.stream import OperatorStream
 from kvpool_agent.units import Source, UnitPlan, UnitView
@@ -61,6 +64,7 @@ class Parts:
     pod_resources: PodResources | None
     """None when kubelet is not asked who holds devices."""
     hearts: Heartbeats
+    retirement: Retirement
 
 
 class Agent:
@@ -153,11 +157,17 @@ class Agent:
             return
         try:
             units, seats = messages.plan_units(plan), messages.plan_seats(plan)
+            retires = messages.plan_retires(plan)
         except messages.MalformedPlanError as error:
             self._refused_plans += 1
             log.warning("plan refused, the last one stays", revision=plan.revision, error=str(error))
             return
         log.info("plan", revision=plan.revision, units=len(units), seats=len(seats), hold=plan.hold)
+        if self._parts.retirement.begun and not retires:
+            log.warning("told to stay after all: this process ends, the next one begins anew")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        self._parts.retirement.asked = retires
         if plan.HasField("roster"):
             self._take_roster(plan.roster)
         self._planned, self._hold, self._revision = plan_by_name(units), plan.hold, plan.revision
@@ -183,6 +193,7 @@ class Agent:
             observed_at_seconds=self._observed_at_seconds,
             refused_epochs=self._parts.gate.refused,
             loop_ages=self._parts.hearts.ages(),
+            retired=self._parts.retirement.done,
         )
 
     def reading(self) -> Reading:
@@ -253,13 +264,18 @@ class Agent:
 
     async def _bind(self) -> None:
         revision, began_at = self._revision, boottime_seconds()
-        units = await asyncio.to_thread(self._parts.binder.step_on, self._planned, hold=self._hold)
+        planned = self._planned
+        if self._parts.retirement.asked:
+            planned = everything_back(self._parts.journal.records.values())
+        units = await asyncio.to_thread(self._parts.binder.step_on, planned, hold=self._hold)
         self._observed_at_seconds = began_at
         if units != self._units or revision != self._applied_revision:
             fresh = {unit.name for unit in units} - {unit.name for unit in self._units}
             self._units, self._applied_revision = units, revision
             if fresh:
                 self._tell_lease()
+            self._changed()
+        if await self._parts.retirement.go_on(units):
             self._changed()
 
     async def _look_at_sources(self) -> None:

@@ -20,6 +20,7 @@ class EpochGate:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._keeps = True
         self.highest = 0
         self.refused = 0
         """Messages refused because of a lower epoch, since the start of the agent."""
@@ -41,9 +42,15 @@ class EpochGate:
             return False
         if epoch > self.highest:
             try:
-                replace_whole(self._file, json.dumps(epoch).encode(), durable=True)
+                if self._keeps:
+                    replace_whole(self._file, json.dumps(epoch).encode(), durable=True)
             except OSError as error:
                 log.warning("refused an epoch that cannot be kept", file=str(self._file), error=str(error))
                 return False
             self.highest = epoch
         return True
+
+    def forget(self) -> None:
+        """Remove the file; from now on only this process knows. Raises OSError."""
+        self._keeps = False
+        self._file.unlink(missing_ok=True)

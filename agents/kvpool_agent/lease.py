@@ -70,6 +70,7 @@ class LeaseBook:
 
     def __init__(self, file: Path, node: str, boot_id: str) -> None:
         self._file = file
+        self._keeps = True
         self._node = node
         self._boot_id = boot_id
         self._lease = NodeLease()
@@ -198,11 +199,18 @@ class LeaseBook:
             except OSError as error:
                 log.warning("lease could not be told to a keeper", unit=directory.name, error=str(error))
 
+    def forget(self) -> None:
+        """Remove what is kept on disk; from now on only this process knows. Raises OSError."""
+        self._keeps = False
+        self._file.unlink(missing_ok=True)
+
     def _keep(self, **changes: object) -> None:
         state = dataclasses.replace(self._state, boot_id=self._boot_id, **changes)  # type: ignore[arg-type] # names and types are those of the callers above
         if state == self._state:
             return
         self._state = state
+        if not self._keeps:
+            return
         try:
             replace_whole(self._file, _STATE.dump_json(state), durable=False)
         except OSError as error:  # the lease holds all the same; only a restarted agent would not know of it

@@ -52,6 +52,7 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
         self.book = book
         self._door = door
         self._seats_file = seats_file
+        self._keeps = True
         self._proc = proc
         self.changed: Callable[[], None] = lambda: None
         self._connections: dict[int, Connection] = {}
@@ -79,6 +80,13 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
         await self._door.close()
         if self._server is not None:
             await self._server.stop(STOP_GRACE_SECONDS)
+
+    async def forget(self) -> None:
+        """Close the door and remove what is kept on disk; what is connected stays so. Raises OSError."""
+        await self._door.close()
+        self._keeps = False
+        for file in (self._seats_file, self._seats_aside):
+            file.unlink(missing_ok=True)
 
     async def Attach(  # noqa: N802 - the name is the protocol's
         self,
@@ -245,13 +253,17 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
         except asyncio.QueueFull:
             connection.overflowed = True  # ends the stream; the engine dials anew and hears all again
 
+    @property
+    def _seats_aside(self) -> Path:
+        return self._seats_file.with_suffix(".unreadable")
+
     def _load(self) -> None:
         try:
             records = _RECORDS.validate_json(read_small(self._seats_file, follow=False))
         except FileNotFoundError:
             return
         except (OSError, ValidationError) as error:
-            aside = self._seats_file.with_suffix(".unreadable")
+            aside = self._seats_aside
             self._seats_file.replace(aside)
             log.warning(
                 "seats are unreadable and were set aside", kept=str(aside), why=str(error).splitlines()[0]
@@ -262,7 +274,8 @@ class LocalApi(local_pb2_grpc.LocalServiceServicer):
     def _save(self) -> None:
         content = _RECORDS.dump_json(tuple(self.book.records[key] for key in sorted(self.book.records)))
         if content != self._saved:
-            replace_whole(self._seats_file, content, durable=True)
+            if self._keeps:
+                replace_whole(self._seats_file, content, durable=True)
             self._saved = content
             self.changed()
 

@@ -34,7 +34,8 @@ from kvpool_agent.lease import LeaseBook
 from kvpool_agent.local_api import LocalApi
 from kvpool_agent.metrics import health_route, metrics_route
 from kvpool_agent.peers import PeerWatch, lease_route
-from kvpool_agent.places import Places, SecondAgentError
+from kvpool_agent.places import EPOCH_FILE, LEASE_FILE, SEATS_FILE, Places, SecondAgentError
+from kvpool_agent.retirement import Retirement
 from kvpool_agent.seats import SeatBook
 from kvpool_agent.settings import Settings, parse_arguments
 from kvpool_agent.stream import OperatorStream
@@ -90,12 +91,12 @@ async def live(
 ) -> None:
     """Run until a signal comes. Raises OSError when an address cannot be listened on."""
     hearts = Heartbeats(LOOP_LIMIT_SECONDS)
-    lease = LeaseBook(places.root / "lease.json", settings.node_name, boot_id)
+    lease = LeaseBook(places.root / LEASE_FILE, settings.node_name, boot_id)
     lease.load()
-    gate = EpochGate(places.root / "epoch.json")
+    gate = EpochGate(places.root / EPOCH_FILE)
     gate.load()
     door = FrontDoor(settings.local_socket, timing.MOST_ENGINES)
-    local = LocalApi(SeatBook(holders=None if settings.devices else {}), door, places.root / "seats.json")
+    local = LocalApi(SeatBook(holders=None if settings.devices else {}), door, places.root / SEATS_FILE)
     devices, pod_resources = _provider(settings)
     parts = Parts(
         identity=NodeIdentity(
@@ -114,6 +115,7 @@ async def live(
         devices=devices,
         pod_resources=pod_resources,
         hearts=hearts,
+        retirement=Retirement(places, gate, lease, local),
     )
     agent = Agent(parts, adopted)
     stream = _make_stream(settings, places, agent, partial(hearts.beat, "stream"))

@@ -63,6 +63,15 @@ def plan_seats(plan: wire.NodePlan) -> tuple[PlannedSeat, ...]:
     return tuple(PlannedSeat(s.slot, s.epoch, tuple(s.devices), s.pod_uid) for s in plan.seats)
 
 
+def plan_retires(plan: wire.NodePlan) -> bool:
+    """Whether a plan tells the agent to retire. Raises MalformedPlanError when it names something to hold."""
+    if plan.retire and (plan.units or plan.seats):
+        raise MalformedPlanError(
+            f"retire is set, and so are {len(plan.units)} units and {len(plan.seats)} seats"
+        )
+    return plan.retire
+
+
 def roster_members(roster: wire.Roster) -> tuple[Member, ...]:
     """Read the guard group."""
     return tuple(Member(m.node_name, m.peer_address, m.host_address, m.board) for m in roster.members)
@@ -80,6 +89,7 @@ def report(state: NodeState, now_boottime_seconds: float, now_wall_seconds: floa
         engines=[_engine_report(engine) for engine in state.engines],
         refused_epochs=state.refused_epochs,
         loop_age_seconds=state.loop_ages,
+        retired=state.retired,
         holders_age_ms=None
         if state.holders_at_seconds is None
         else _age_ms(now_wall_seconds, state.holders_at_seconds),

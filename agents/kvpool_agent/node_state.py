@@ -39,3 +39,5 @@ class NodeState:
     observed_at_seconds: float = 0.0
     refused_epochs: int = 0
     loop_ages: dict[str, float] = field(default_factory=dict)
+    retired: bool = False
+    """Whether nothing is kept on the host any more, as the operator asked."""

@@ -21,6 +21,8 @@ log = structlog.get_logger()
 
 _INCARNATION: TypeAdapter[int] = TypeAdapter(Annotated[Count, Field(le=2**62)])
 
+LOCK_FILE, INCARNATION_FILE = "agent.lock", "incarnation.json"
+EPOCH_FILE, LEASE_FILE, SEATS_FILE = "epoch.json", "lease.json", "seats.json"
 LABEL_PREFIX = "kvpool-"
 """Begins the name of everything the agent makes outside its state directory, and of its tmpfs mounts."""
 SEGMENT_FILE = "segment"
@@ -72,9 +74,27 @@ class Places:
             folder.mkdir(exist_ok=True)
         self.identity.mkdir(mode=0o700, exist_ok=True)
 
+    def clear(self) -> None:
+        """Remove all that `make` and agents put here; what others put beside it stays, and so does the root.
+
+        Unfinished writes of agents that were killed go too. Raises OSError, as for a unit's folder with
+        anything in it: that is removed with its unit only.
+        """
+        for folder in self.units.iterdir() if self.units.is_dir() else ():
+            folder.rmdir()
+        for folder in (self.journal, self.quarantine, self.identity, self.trial):
+            for file in folder.iterdir() if folder.is_dir() else ():
+                file.unlink()
+        for folder in (self.units, self.journal, self.quarantine, self.identity, self.trial):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rmdir()
+        for name in (EPOCH_FILE, LEASE_FILE, SEATS_FILE, INCARNATION_FILE, LOCK_FILE):
+            for file in (*self.root.glob(f".{name}.*"), self.root / name):
+                file.unlink(missing_ok=True)
+
     def lock(self) -> int:
         """Become the only agent here, for as long as the descriptor is open. Raises SecondAgentError."""
-        descriptor = os.open(self.root / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.root / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -89,7 +109,7 @@ class Places:
 
         Milliseconds of the wall clock, or one more than the last when the clock went back.
         """
-        path = self.root / "incarnation.json"
+        path = self.root / INCARNATION_FILE
         last = 0
         with contextlib.suppress(OSError, ValidationError):  # first start: the clock alone has to do
             last = _INCARNATION.validate_json(read_small(path, follow=False))

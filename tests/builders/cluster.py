@@ -18,12 +18,13 @@ from kvpool.model.decisions import (
     DeleteKVNode,
     Plan,
     SetUnits,
+    TellRetired,
     WriteStatus,
 )
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.observations import AgentView, NodeFact, PodFact, SourceView, StoreView, UnitView
-from kvpool.model.snapshot import Leadership, Snapshot
+from kvpool.model.snapshot import Leadership, Snapshot, Uninstall
 from kvpool.plan.capacity import capacity_plan
 from kvpool.plan.keeper_names import generation_kept, is_keeper, keeps
 from tests.builders.objects import a_node, an_agent, dram
@@ -39,6 +40,7 @@ class Cluster:
         self.now_seconds = START_SECONDS
         self.mode_cap = Mode.ENFORCE
         self.paused = False
+        self.uninstall: Uninstall | None = None
         self.leading_since = 0.0
         self.budgets: dict[str, TierBudget] = {}
         self.pools: dict[ObjectKey, KVPool] = {}
@@ -192,6 +194,7 @@ class Cluster:
             leadership=Leadership(1, self.leading_since, self.leading_since),
             mode_cap=self.mode_cap,
             paused=self.paused,
+            uninstall=self.uninstall,
             budgets=dict(self.budgets),
             pools=dict(self.pools),
             supernodes=dict(self.supernodes),
@@ -246,6 +249,8 @@ class Cluster:
                     del self.pods[action.pod]
                 case WriteStatus():
                     self._write_status(action)
+                case TellRetired():
+                    self.uninstall = Uninstall(action.namespace, self._next_version(), action.nodes)
                 case _:
                     raise AssertionError(f"no business of capacity: {action}")
 

@@ -31,7 +31,7 @@ from kvpool.model.observations import (
     SeatPhase,
     SeatView,
 )
-from kvpool.model.snapshot import Snapshot
+from kvpool.model.snapshot import Snapshot, Uninstall
 from kvpool.plan.failover import failover_plan
 from tests.builders.failover_api import Api
 from tests.builders.failover_hosts import START, Engine, Host
@@ -57,6 +57,7 @@ class World:
         self.planner = planner
         self.mode_cap = Mode.ENFORCE
         self.paused = False
+        self.uninstall: Uninstall | None = None
         self.api_back_since = 0.0
         self.router: dict[str, int] = {}
         self.router_at = START

@@ -69,6 +69,7 @@ class Operator:
             ),
             mode_cap=world.mode_cap,
             paused=world.paused,
+            uninstall=world.uninstall,
             nodes=world.node_facts(),
             pods=world.pods(),
             agents=dict(self.views),

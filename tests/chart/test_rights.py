@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvpool.api.labels import PAUSE_CONFIG_MAP
+from kvpool.api.labels import PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP
 from tests.chart.rendering import of_kind, render
 
 
@@ -50,8 +50,9 @@ def test_secrets_and_config_maps_are_within_reach_by_name_alone() -> None:
         ("configmaps", "create"): None,
         ("configmaps", "get"): ["kvpool-ca"],
         ("configmaps", "update"): ["kvpool-ca"],
-        ("configmaps", "list"): [PAUSE_CONFIG_MAP],
-        ("configmaps", "watch"): [PAUSE_CONFIG_MAP],
+        ("configmaps", "list"): [PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP],
+        ("configmaps", "watch"): [PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP],
+        ("configmaps", "patch"): [UNINSTALL_CONFIG_MAP],
     }
     cluster = [resource for rule in rules("ClusterRole", "kvpool-operator") for resource in rule["resources"]]
     assert not {"secrets", "configmaps", "leases"} & set(cluster)

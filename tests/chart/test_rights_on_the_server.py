@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.controlplane import ControlPlane
 from devcluster.rest import Api, ApiError
-from kvpool.api.labels import PAUSE_CONFIG_MAP
+from kvpool.api.labels import PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP
 from tests.chart.rendering import of_kind, render
 
 RBAC = "rbac.authorization.k8s.io"
@@ -33,18 +33,19 @@ def operator(control_plane: ControlPlane, namespace: str) -> Api:
     return control_plane.with_token(control_plane.token(namespace, ACCOUNT))
 
 
-def test_the_pause_switch_is_listed_and_watched_and_no_other_config_map(
-    operator: Api, control_plane: ControlPlane, namespace: str
+@pytest.mark.parametrize("switch", [PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP])
+def test_the_switches_are_listed_and_watched_and_no_other_config_map(
+    operator: Api, control_plane: ControlPlane, namespace: str, switch: str
 ) -> None:
-    metadata = {"name": PAUSE_CONFIG_MAP, "namespace": namespace}
+    metadata = {"name": switch, "namespace": namespace}
     control_plane.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    chosen = f"metadata.name={PAUSE_CONFIG_MAP}"
+    chosen = f"metadata.name={switch}"
 
     def listed() -> list[str]:
         found = operator.list("v1", "ConfigMap", namespace, field_selector=chosen)
         return [one["metadata"]["name"] for one in found]
 
-    operator.wait_until(lambda: listed() == [PAUSE_CONFIG_MAP], 10, "the role to be in force")
+    operator.wait_until(lambda: listed() == [switch], 10, "the role to be in force")
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     watch = {"watch": "true", "timeoutSeconds": "1"}
     assert operator.request("GET", path, query={**watch, "fieldSelector": chosen}).code == 200

@@ -123,6 +123,13 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     assert watched.store.prune(PODS, [], "10", "a") == 1
 
 
+def test_a_list_of_one_object_says_nothing_of_others() -> None:
+    watched = Watched()
+    watched.store.observe(PODS, ADDED, pod(3))
+    assert watched.store.prune(PODS, [], "10", "a", "another") == 0
+    assert watched.store.prune(PODS, [], "10", "a", "p") == 1
+
+
 def test_a_list_drops_an_incarnation_of_the_same_name() -> None:
     watched = Watched()
     watched.store.observe(PODS, ADDED, pod(3, uid="old"))

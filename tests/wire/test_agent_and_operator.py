@@ -143,6 +143,7 @@ node_states = st.builds(
     refused_epochs=counts,
     loop_ages=st.dictionaries(names, st.floats(0, 1e6), max_size=3),
     holders_at_seconds=st.none() | ages.map(lambda age: WALL - age),
+    retired=st.booleans(),
 )
 sightings = st.dictionaries(
     names,
@@ -185,6 +186,7 @@ def as_read(state: NodeState) -> ReportData:
         refused_epochs=state.refused_epochs,
         loop_age_seconds=state.loop_ages,
         holders_at=None if state.holders_at_seconds is None else ARRIVED - (WALL - state.holders_at_seconds),
+        retired=state.retired,
     )
 
 
@@ -300,6 +302,7 @@ plans = st.builds(
     roster=rosters,
     lease=st.just(LeaseTerms(10.0, 1.0, strict=False)),
     hold=st.booleans(),
+    retire=st.booleans(),
 )
 
 
@@ -347,6 +350,11 @@ def test_a_plan_is_read_as_the_operator_meant_it(
         roster_revision,
         plan.hold,
     )
+    if plan.retire and (plan.units or plan.seats):
+        with pytest.raises(messages.MalformedPlanError):
+            messages.plan_retires(got)
+    else:
+        assert messages.plan_retires(got) is plan.retire
 
 
 @given(counts, milliseconds, milliseconds, st.booleans(), rosters, positive)

@@ -19,6 +19,11 @@ PAUSED: Final = "kvpool.dev/paused"
 """Annotation on any people's object: no new actions for it."""
 PAUSE_CONFIG_MAP: Final = "kvpool-pause"
 """In the operator's namespace: while it exists with `paused: "true"`, no new action starts anywhere."""
+UNINSTALL_CONFIG_MAP: Final = "kvpool-uninstall"
+"""In the operator's namespace: while it exists with `drain: "true"`, everything is given back."""
+UNINSTALL_DRAIN: Final = "drain"
+UNINSTALL_RETIRED: Final = "retired"
+"""Key of that ConfigMap that the operator writes: nodes, with commas, whose agent keeps nothing any more."""
 
 OPERATOR_EPOCH: Final = "kvpool.dev/operator-epoch"
 """Annotation on the leader Lease: the epoch of the newest leadership."""
@@ -28,5 +33,8 @@ BOARD: Final = "kvpool.dev/board"
 RACK: Final = "kvpool.dev/rack"
 
 FENCE_FINALIZER: Final = "kvpool.dev/fence"
+
+ROUTING_MANAGER: Final = "kvpool-routing"
+"""Field manager of what router outputs write; on pods with a digest of the output behind it."""
 
 AGENT_AUDIENCE: Final = "kvpool"

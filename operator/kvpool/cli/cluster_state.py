@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvpool.api.common import Mode
-from kvpool.api.labels import PAUSE_CONFIG_MAP
+from kvpool.api.labels import PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP
 from kvpool.cli.operator_state import LEASE_NAME, OPERATOR_SELECTOR, OperatorState, mode_of, read_pause
 from kvpool.cluster.election import LeaseRecord
 from kvpool.cluster.errors import Terminal
@@ -22,6 +22,8 @@ from kvpool.cluster.resources import (
     Resource,
 )
 from kvpool.cluster.rest import Rest
+from kvpool.model.snapshot import Uninstall
+from kvpool.world.uninstall import read_uninstall
 
 _PAGE_SECONDS: Final = 10.0
 
@@ -58,7 +60,15 @@ async def read_operator(rest: Rest, namespace: str) -> OperatorState:
         pause=read_pause(pause),
         lease=await _lease(rest, namespace),
         mode_cap=await _mode_cap(rest, namespace),
+        uninstall=await _uninstall(rest, namespace),
     )
+
+
+async def _uninstall(rest: Rest, namespace: str) -> Uninstall | None:
+    found = await find(rest, CONFIG_MAPS.at(namespace, UNINSTALL_CONFIG_MAP))
+    if found is None:
+        return None
+    return read_uninstall(namespace, str(found["metadata"]["resourceVersion"]), found.get("data") or {})
 
 
 async def _lease(rest: Rest, namespace: str) -> LeaseRecord | None:

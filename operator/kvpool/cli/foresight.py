@@ -46,4 +46,7 @@ def live_snapshot(objects: Objects, state: ClusterState, selectors: Selectors, n
     )
     known = [operator.lease.epoch if operator.lease is not None else 0, *operator_epochs_in(bare)]
     leadership = Leadership(operator_epoch=max(known), since=since, api_back_since=since)
-    return with_observations(replace(bare, leadership=leadership, workload_selectors=selectors), now)
+    known_all = replace(
+        bare, leadership=leadership, workload_selectors=selectors, uninstall=operator.uninstall
+    )
+    return with_observations(known_all, now)

@@ -16,6 +16,7 @@ from kvpool.cli.verbs.report import report
 from kvpool.cli.verbs.status import status
 from kvpool.cli.verbs.timeline import timeline
 from kvpool.cli.verbs.top import top
+from kvpool.cli.verbs.uninstall import uninstall
 
 
 @click.group(
@@ -27,7 +28,7 @@ def kvpool() -> None:
     """KV-cache memory of AI supernodes: where it is, why, and what to do."""
 
 
-for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume, report, adopt):
+for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume, report, adopt, uninstall):
     kvpool.add_command(verb)
 
 

@@ -7,6 +7,7 @@ from kvpool.api import labels
 from kvpool.api.common import Mode
 from kvpool.cluster.election import LeaseRecord
 from kvpool.cluster.resources import Obj
+from kvpool.model.snapshot import Uninstall
 
 LEASE_NAME: Final = "kvpool-operator"
 OPERATOR_SELECTOR: Final = f"app.kubernetes.io/name=kvpool,{labels.COMPONENT}=operator"
@@ -30,6 +31,7 @@ class OperatorState:
     pause: Pause = Pause(paused=False)
     lease: LeaseRecord | None = None
     mode_cap: Mode | None = None
+    uninstall: Uninstall | None = None
 
 
 def read_pause(config_map: Obj | None) -> Pause:

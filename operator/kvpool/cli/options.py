@@ -56,7 +56,15 @@ def seconds_of(flag: str, text: str) -> float:
 
 def common_flags(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the common flags, as its first argument `options`."""
+    return common_flags_within("20s")(verb)
 
+
+def common_flags_within(time: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As `common_flags`, for a verb that is given another time."""
+    return lambda verb: _with_flags(verb, time)
+
+
+def _with_flags(verb: Callable[..., None], time: str) -> Callable[..., None]:
     @wraps(verb)
     def with_options(
         *arguments: object,
@@ -79,7 +87,10 @@ def common_flags(verb: Callable[..., None]) -> Callable[..., None]:
         verb(options, *arguments, **flags)
 
     decorated: Callable[..., None] = with_options
-    for flag in reversed(_FLAGS):
+    deadline = click.option(
+        "--timeout", metavar="TIME", default=time, show_default=True, help="Deadline of the whole command."
+    )
+    for flag in (deadline, *reversed(_FLAGS)):
         decorated = flag(decorated)
     return decorated
 
@@ -103,8 +114,5 @@ _FLAGS: Final = (
         show_default=True,
         show_envvar=True,
         help="Where the operator runs.",
-    ),
-    click.option(
-        "--timeout", metavar="TIME", default="20s", show_default=True, help="Deadline of the whole command."
     ),
 )

@@ -31,9 +31,14 @@ class Sink(Protocol):
         """One object was listed (as ADDED) or changed."""
 
     def prune(
-        self, resource: Resource, listed: Collection[Identity], resource_version: str, namespace: str | None
+        self,
+        resource: Resource,
+        listed: Collection[Identity],
+        resource_version: str,
+        namespace: str | None,
+        name: str | None = None,
     ) -> object:
-        """A list is complete: what it does not show, and is not newer than it, is deleted."""
+        """A list is complete: what it does not show of its scope, and is not newer than it, is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +77,18 @@ async def list_into(
             metadata = item["metadata"]
             listed.append(Identity(metadata.get("namespace"), metadata["name"], metadata["uid"]))
             sink.observe(resource, EventType.ADDED, item)
-    sink.prune(resource, listed, version, selection.namespace)
+    sink.prune(resource, listed, version, selection.namespace, selection.name)
     return version
 
 
 class ListWatch:
     """Keeps a sink in step with one resource.
 
-    A sink takes each resource from one ListWatch only, because every list prunes. Public attributes, for
+    A sink takes each resource from one ListWatch only, because every list prunes; or single objects of it by
+    name, from one each. Public attributes, for
     probes and metrics:
 
+    - `what`: the resource, and the name of the one object, for messages;
     - `synced`: set after the first complete list;
     - `last_event_monotonic`: when the server last said anything (a page, an event, a bookmark), by `clock`;
     - `failures`: failed tries in a row, 0 while all is well; `last_error`: what the last one was;
@@ -100,6 +107,7 @@ class ListWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.resource = resource
+        self.what = f"{resource} {selection.name}" if selection.name else str(resource)
         self.synced = asyncio.Event()
         self.last_event_monotonic = clock()
         self.failures = 0

@@ -20,10 +20,13 @@ class Selection:
     namespace: str | None = None
     label_selector: str | None = None
     field_selector: str | None = None
+    name: str | None = None
+    """The one object of that name; not together with `field_selector`."""
 
     def query(self) -> dict[str, str]:
         """The selectors as query parameters."""
-        named = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        fields = f"metadata.name={self.name}" if self.name else self.field_selector
+        named = {"labelSelector": self.label_selector, "fieldSelector": fields}
         return {name: value for name, value in named.items() if value}
 
 

@@ -124,19 +124,26 @@ class FactStore:
         return self._keep(resource, answer)
 
     def prune(
-        self, resource: Resource, listed: Collection[Identity], resource_version: str, namespace: str | None
+        self,
+        resource: Resource,
+        listed: Collection[Identity],
+        resource_version: str,
+        namespace: str | None,
+        name: str | None = None,
     ) -> int:
         """Drop what a complete list does not show; returns how many facts went.
 
         A re-list after an outage brings no deletions, so absence from it is the only news of them. Facts
-        newer than the list (our own writes since) stay. `namespace` is the list's scope, None for all.
+        newer than the list (our own writes since) stay. `namespace` and `name` are the list's scope, None for
+        all: a list of one object says nothing of others.
         """
         present = {(identity.namespace, identity.name): identity.uid for identity in listed}
         gone = [
             fact
-            for (at, name), fact in self._facts[resource].items()
+            for (at, called), fact in self._facts[resource].items()
             if (namespace is None or at == namespace)
-            and present.get((at, name)) != fact.uid
+            and (name is None or called == name)
+            and present.get((at, called)) != fact.uid
             and not _is_newer(fact.resource_version, resource_version)
         ]
         for fact in gone:

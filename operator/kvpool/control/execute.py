@@ -14,6 +14,7 @@ from kvpool.cluster import writes
 from kvpool.cluster.apply import Applier
 from kvpool.cluster.errors import AlreadyExists, ApiError, Conflict, Gone, Retryable
 from kvpool.cluster.resources import (
+    CONFIG_MAPS,
     ENGINE_SLOTS,
     KV_NODES,
     PODS,
@@ -86,6 +87,7 @@ class Executor:
             d.ReleaseClaims: self._release_claims,
             d.CancelRemap: self._cancel_remap,
             d.DeleteRemap: self._delete_remap,
+            d.TellRetired: self._tell_retired,
             d.WriteSlotStatus: self._write_slot_status,
             d.WriteRemapStatus: self._write_remap_status,
             d.WriteStatus: self._write_status,
@@ -251,6 +253,17 @@ class Executor:
         target = REMAPS.at(action.key.namespace, action.key.name)
         await writes.delete(self._rest, target, uid=action.uid)
         return True
+
+    async def _tell_retired(self, action: d.TellRetired) -> bool:
+        data = {labels.UNINSTALL_RETIRED: ",".join(action.nodes)}
+        return await self._swap(
+            CONFIG_MAPS,
+            action.namespace,
+            labels.UNINSTALL_CONFIG_MAP,
+            {"data": data},
+            action.resource_version,
+            managers.FLEET,
+        )
 
     # -- statuses
 

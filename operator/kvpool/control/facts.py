@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, TierBudget
-from kvpool.api.labels import PAUSE_CONFIG_MAP
+from kvpool.api.labels import PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP
 from kvpool.api.schema import Model
 from kvpool.cluster.resources import (
     CONFIG_MAPS,
@@ -33,8 +33,10 @@ from kvpool.cluster.store import FactStore, Key, Registration
 from kvpool.control.metrics import OperatorMetrics
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import NodeFact, PodFact
+from kvpool.model.snapshot import Uninstall
 from kvpool.rules.epochs import is_believable, named_epoch
 from kvpool.world.project import Malformed, parse_object, project_node, project_pod, ready_addresses
+from kvpool.world.uninstall import read_uninstall
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
@@ -78,6 +80,13 @@ class Facts:
             fact.key.name == PAUSE_CONFIG_MAP and fact.value.get("paused") == "true"
             for fact in self.store.facts(self._config_maps)
         )
+
+    def uninstall(self) -> Uninstall | None:
+        """Whether kvpool is being uninstalled."""
+        for fact in self.store.facts(self._config_maps):
+            if fact.key.name == UNINSTALL_CONFIG_MAP:
+                return read_uninstall(fact.key.namespace or "", fact.resource_version, fact.value)
+        return None
 
     def budgets(self) -> Mapping[str, TierBudget]:
         """By name."""

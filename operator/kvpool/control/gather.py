@@ -54,6 +54,7 @@ class Gatherer:
             leadership=self._leadership(),
             mode_cap=self._mode_cap,
             paused=facts.paused(),
+            uninstall=facts.uninstall(),
             budgets=facts.budgets(),
             pools=facts.pools(),
             groups=facts.groups(),

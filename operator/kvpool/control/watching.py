@@ -8,7 +8,7 @@ from typing import Final
 
 import kopf
 
-from kvpool.api.labels import PAUSE_CONFIG_MAP
+from kvpool.api.labels import PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP
 from kvpool.cluster.backoff import jittered
 from kvpool.cluster.errors import ApiError
 from kvpool.cluster.listwatch import ListWatch, list_into
@@ -45,8 +45,9 @@ class Watching:
         self._store = store
         backoff = jittered(random.random)
         self._watches = [ListWatch(rest, resource, store, backoff=backoff) for resource in MACHINES]
-        pause = Selection(namespace=namespace, field_selector=f"metadata.name={PAUSE_CONFIG_MAP}")
-        self._watches.append(ListWatch(rest, CONFIG_MAPS, store, backoff=backoff, selection=pause))
+        for switch in (PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP):
+            chosen = Selection(namespace=namespace, name=switch)
+            self._watches.append(ListWatch(rest, CONFIG_MAPS, store, backoff=backoff, selection=chosen))
         self._complaints = Complaints()
         self._people_ready = asyncio.Event()
         self._people_listed = time.monotonic()
@@ -69,8 +70,11 @@ class Watching:
     def ages_seconds(self) -> Mapping[str, float]:
         """Seconds since the API server last said anything, by resource."""
         now = time.monotonic()
-        ages = {watch.resource.plural: now - watch.last_event_monotonic for watch in self._watches}
-        return {**ages, "people": now - self._people_listed}
+        ages = {"people": now - self._people_listed}
+        for watch in self._watches:
+            name = watch.resource.plural
+            ages[name] = max(ages.get(name, 0.0), now - watch.last_event_monotonic)
+        return ages
 
     def silent(self) -> list[str]:
         """What is wrong, for the liveness probe: watches that have heard nothing for too long."""
@@ -102,7 +106,7 @@ class Watching:
         while True:
             for watch in self._watches:
                 error = watch.last_error if watch.failures else None
-                self._complaints.note(f"watch of {watch.resource}", error)
+                self._complaints.note(f"watch of {watch.what}", error)
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _resync_people(self) -> None:

@@ -52,6 +52,7 @@ def reported(view: AgentView, report: ReportData) -> AgentView:
         sources=report.sources,
         engines=report.engines,
         loop_age_seconds=dict(report.loop_age_seconds),
+        retired=report.retired,
     )
 
 

@@ -252,6 +252,15 @@ class Withheld:
     reason: Reason
 
 
+@dataclass(frozen=True, slots=True)
+class TellRetired:
+    """Write into the ConfigMap of the uninstall which nodes' agents keep nothing any more."""
+
+    namespace: str
+    resource_version: str
+    nodes: tuple[str, ...]
+
+
 Action = (
     SetUnits
     | CreateKVNode
@@ -268,6 +277,7 @@ Action = (
     | ReleaseClaims
     | CancelRemap
     | DeleteRemap
+    | TellRetired
     | WriteSlotStatus
     | WriteRemapStatus
     | WriteStatus

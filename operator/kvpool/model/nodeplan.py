@@ -91,3 +91,5 @@ class NodePlanData:
     lease: LeaseTerms
     hold: bool
     """Whether nothing new may be started."""
+    retire: bool = False
+    """Whether the agent is to remove all that it keeps on its host; only without units and seats."""

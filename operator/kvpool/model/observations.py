@@ -210,6 +210,8 @@ class AgentView:
     peers: tuple[PeerWord, ...] = ()
     peer_address: str = ""
     loop_age_seconds: dict[str, float] = field(default_factory=dict)
+    retired: bool = False
+    """Whether it keeps nothing on its host any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,16 @@ class Leadership:
 
 
 @dataclass(frozen=True, slots=True)
+class Uninstall:
+    """Somebody's word that everything is to be given back; and the ConfigMap that says so, as it was read."""
+
+    namespace: str
+    resource_version: str
+    retired: tuple[str, ...] = ()
+    """Nodes, sorted, whose agent is on record to keep nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Objects for decisions, streams for observations; nothing here changes."""
 
@@ -31,6 +41,8 @@ class Snapshot:
     mode_cap: Mode = Mode.OBSERVE
     paused: bool = False
     """The whole cluster is paused; single objects carry the annotation themselves."""
+    uninstall: Uninstall | None = None
+    """None: kvpool is to stay."""
     budgets: Mapping[str, TierBudget] = field(default_factory=dict)
     pools: Mapping[ObjectKey, KVPool] = field(default_factory=dict)
     groups: Mapping[ObjectKey, PDGroup] = field(default_factory=dict)

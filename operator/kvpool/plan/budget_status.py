@@ -7,7 +7,7 @@ from kvpool.api.conditions import ConditionType, Verdict, find_condition, merge_
 from kvpool.api.tierbudget import BudgetNodes, BudgetTier, TierBudget, TierBudgetStatus, TierFigures
 from kvpool.plan.figures import UnitReading, total_used
 from kvpool.plan.freshness import observer_suspect
-from kvpool.plan.modes import Standing, standing_of
+from kvpool.plan.modes import Standing, capacity_standing_of
 from kvpool.plan.pool_figures import broken_order, tier_figures
 from kvpool.plan.scene import Scene
 from kvpool.plan.sizes import bytes_or_none, listed, short_size
@@ -27,7 +27,7 @@ def budget_status(scene: Scene, budget: TierBudget) -> tuple[TierBudgetStatus, t
         [r for r in readings if r.unit.release == "None"], budget.status.conditions, scene.now
     )
     suspect = observer_suspect(scene.snapshot.agents, scene.now)
-    standing = standing_of(f"budget {name}", budget.metadata, budget.spec.mode, scene.snapshot)
+    standing = capacity_standing_of(f"budget {name}", budget.metadata, budget.spec.mode, scene.snapshot)
     found = [
         _ready(scene, budget, tiers),
         _withheld(standing),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kvpool.api.tierbudget import Backend, BudgetTier, BudgetTierName, TierBudget
 from kvpool.model.decisions import Reason
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.modes import Standing, standing_of
+from kvpool.plan.modes import Standing, capacity_standing_of
 from kvpool.plan.sizes import bytes_or_none, short_size
 
 
@@ -64,7 +64,7 @@ def rule(snapshot: Snapshot) -> Rulings:
     unsound: dict[tuple[str, str], Reason] = {}
     for name, budget in sorted(snapshot.budgets.items()):
         matched[name] = _matched(budget, snapshot)
-        standing = standing_of(f"budget {name}", budget.metadata, budget.spec.mode, snapshot)
+        standing = capacity_standing_of(f"budget {name}", budget.metadata, budget.spec.mode, snapshot)
         for tier in budget.spec.tiers:
             ruling = _ruling(name, tier, standing)
             if ruling.unsound is not None:

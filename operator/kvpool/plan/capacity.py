@@ -25,8 +25,11 @@ from kvpool.plan.demand import Demand
 from kvpool.plan.freshness import stale_moments
 from kvpool.plan.keepers import plan_keepers
 from kvpool.plan.kvnodes import kvnode_statuses, plan_kvnodes
+from kvpool.plan.losses import announce_losses
+from kvpool.plan.modes import is_retiring
 from kvpool.plan.pool_conditions import PoolAnswer
 from kvpool.plan.pool_status import pool_status
+from kvpool.plan.retirement import retire_keepers, retire_kvnodes, retire_units, tell_retired
 from kvpool.plan.room import Room, measure
 from kvpool.plan.scene import Scene, set_scene
 from kvpool.plan.sizes import short_size
@@ -45,20 +48,33 @@ def capacity_plan(snapshot: Snapshot, now: Instant) -> Plan:
     room = measure(snapshot, scene.grounds, scene.rulings)
     admissions = _admissions(scene, room)
     answers = tuple(_answer(scene, demand, admissions, room) for demand in scene.demands)
-    units = plan_units(scene, admissions)
-    keepers = plan_keepers(scene, frozenset(change.node for change in units))
+    deciding = _retire(scene) if is_retiring(snapshot) else _decide(scene, admissions)
     statuses = _Statuses(scene)
     statuses.add_pools(answers)
     statuses.add_budgets()
     statuses.add_kvnodes()
-    actions: tuple[Action, ...] = (*plan_kvnodes(snapshot), *units, *keepers, *statuses.writes)
+    actions: tuple[Action, ...] = (*deciding, *statuses.writes, *tell_retired(snapshot))
     return Plan(
         actions=actions,
         withheld=tuple(_withheld(answers)),
-        events=tuple(statuses.events),
+        events=(*announce_losses(scene, actions), *statuses.events),
         requeue_at=_next_look(scene, statuses.looks),
         explanations=(*_explain_pools(answers), *_explain_actions(actions), *statuses.explanations),
     )
+
+
+def _decide(scene: Scene, admissions: Mapping[str, Admission]) -> tuple[Action, ...]:
+    """KVNodes, units and keepers as budgets and pools want them."""
+    units = plan_units(scene, admissions)
+    keepers = plan_keepers(scene, frozenset(change.node for change in units))
+    return (*plan_kvnodes(scene.snapshot), *units, *keepers)
+
+
+def _retire(scene: Scene) -> tuple[Action, ...]:
+    """The same when kvpool is being uninstalled: all of them go."""
+    units = retire_units(scene)
+    keepers = retire_keepers(scene, frozenset(change.node for change in units))
+    return (*retire_kvnodes(scene.snapshot), *units, *keepers)
 
 
 def _admissions(scene: Scene, room: Room) -> dict[str, Admission]:

@@ -10,7 +10,7 @@ from kvpool.model.decisions import Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.grounds import Ground
-from kvpool.plan.modes import Standing, standing_of
+from kvpool.plan.modes import Standing, capacity_standing_of
 from kvpool.plan.sizes import MEBIBYTE, bytes_or_none
 
 TIER_ORDER: tuple[BudgetTierName, ...] = ("DRAM", "CXL", "SSD")
@@ -76,7 +76,7 @@ def _demand(key: ObjectKey, pool: KVPool, snapshot: Snapshot, grounds: Mapping[s
         for name in TIER_ORDER
         if name in asked or any(holding.unit.tier == name for holding in held)
     )
-    standing = standing_of(f"pool {key}", pool.metadata, pool.spec.mode, snapshot)
+    standing = capacity_standing_of(f"pool {key}", pool.metadata, pool.spec.mode, snapshot)
     return Demand(key, pool, standing, tiers, _allowed(pool, snapshot), _refusal(pool))
 
 

@@ -11,6 +11,7 @@ from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import is_cordoned
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import engine_pods, role_spec, roles_of
+from kvpool.plan.modes import is_retiring
 from kvpool.plan.moves import key_of
 from kvpool.plan.permission import group_standing
 from kvpool.plan.settling import has_claims
@@ -41,8 +42,11 @@ def slots_of(snapshot: Snapshot, group: PDGroup) -> tuple[EngineSlot, ...]:
 
 
 def is_wanted(snapshot: Snapshot, slot: EngineSlot) -> bool:
-    """Whether the slot's group still asks for it. A slot without a group is kept: its weights are frozen."""
-    if slot.metadata.deletion_timestamp is not None:
+    """Whether the slot's group still asks for it. A slot without a group is kept: its weights are frozen.
+
+    No slot is wanted any more while kvpool is being uninstalled.
+    """
+    if slot.metadata.deletion_timestamp is not None or is_retiring(snapshot):
         return False
     group = group_of(snapshot, slot)
     if group is None:
@@ -94,6 +98,8 @@ def follow_on_delete(draft: Draft, slot: EngineSlot, group: PDGroup) -> None:
 
 
 def _missing(snapshot: Snapshot, group: PDGroup) -> list[tuple[ObjectKey, EngineSlotSpec]]:
+    if snapshot.uninstall is not None:
+        return []
     found = []
     for role, spec in roles_of(group):
         count = spec.instances
@@ -112,10 +118,15 @@ def delete_unwanted(draft: Draft, slot: EngineSlot) -> None:
     """Ask for the deletion of a slot that is not wanted, once routers are known to send it nothing."""
     group = group_of(draft.snapshot, slot)
     key = key_of(slot)
-    if slot.metadata.deletion_timestamp is not None or group is None:
+    if slot.metadata.deletion_timestamp is not None:
         return
-    hold = group_standing(draft.snapshot, group).hold
-    if hold is not None:
+    hold = group_standing(draft.snapshot, group).hold if group is not None else None
+    if is_retiring(draft.snapshot) and (group is None or hold is not None):
+        # Nobody writes these outputs: there is no acknowledgement to wait for.
+        draft.act(DeleteSlot(key, slot.metadata.uid, Reason("Uninstalling", "kvpool is being uninstalled")))
+    elif group is None:
+        return
+    elif hold is not None:
         draft.withhold(Withheld("EngineSlot", key, "delete the slot", hold))
         draft.explain(f"slot {key}", hold)
     elif is_cordoned(draft.snapshot, group, slot):

@@ -64,7 +64,7 @@ def plan_keepers(scene: Scene, changing: frozenset[str]) -> tuple[CreateKeeper |
         if ground.kvnode is None or ground.name in changing:
             continue
         pods = scene.keepers.get(ground.name, ())
-        actions += _unwanted(ground, pods)
+        actions += unwanted_keepers(ground.name, ground.units, pods)
         for unit in ground.units:
             demand = demands.get(unit.pool)
             mine = [pod for pod in pods if keeps(pod, unit, ground.name)]
@@ -73,14 +73,16 @@ def plan_keepers(scene: Scene, changing: frozenset[str]) -> tuple[CreateKeeper |
     return tuple(actions)
 
 
-def _unwanted(ground: Ground, pods: Iterable[PodFact]) -> Iterator[DeleteKeeper]:
+def unwanted_keepers(
+    node: str, units: tuple[UnitSpec, ...], pods: Iterable[PodFact]
+) -> Iterator[DeleteKeeper]:
     """Keepers whose unit left the node's units, or went on to a newer generation."""
     for pod in pods:
-        unit = next((unit for unit in ground.units if keeps(pod, unit, ground.name)), None)
+        unit = next((unit for unit in units if keeps(pod, unit, node)), None)
         if pod.deleting:
             continue
         if unit is None:
-            text = f"{pod.key} keeps no unit of {ground.name}"
+            text = f"{pod.key} keeps no unit of {node}"
             yield DeleteKeeper(pod.key, pod.uid, Reason("UnitGone", text))
         elif generation_kept(pod) < unit.generation:
             text = f"{pod.key} keeps an older generation than {unit.generation} of unit {unit.name}"

@@ -1,6 +1,6 @@
 """How far kvpool may go for one object: its own mode, the cluster-wide cap, and pauses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvpool.api import labels
 from kvpool.api.common import Mode, ObjectMeta
@@ -30,6 +30,10 @@ class Standing:
         return self.asked is not Mode.OBSERVE
 
 
+_UNINSTALLING = Reason(
+    "Uninstalling",
+    f"kvpool is being uninstalled: delete the ConfigMap {labels.UNINSTALL_CONFIG_MAP} to keep it",
+)
 _CLUSTER_PAUSED = Reason("Paused", "the cluster is paused: run `kubectl kvpool resume --all` to go on")
 
 
@@ -43,6 +47,11 @@ def cluster_hold(snapshot: Snapshot) -> Reason | None:
     return Reason("ModeCapped", text)
 
 
+def is_retiring(snapshot: Snapshot) -> bool:
+    """Whether everything is to be given back now, as kvpool is being uninstalled."""
+    return snapshot.uninstall is not None and not snapshot.paused
+
+
 def standing_of(what: str, metadata: ObjectMeta, mode: Mode, snapshot: Snapshot) -> Standing:
     """Return how far kvpool may go for the object called `what` in sentences, such as `pool a/b`."""
     effective = mode.capped(snapshot.mode_cap)
@@ -50,6 +59,14 @@ def standing_of(what: str, metadata: ObjectMeta, mode: Mode, snapshot: Snapshot)
     return Standing(
         mode, effective, snapshot.paused or annotated, _hold(what, mode, effective, snapshot, annotated)
     )
+
+
+def capacity_standing_of(what: str, metadata: ObjectMeta, mode: Mode, snapshot: Snapshot) -> Standing:
+    """As `standing_of` for a pool or a budget: while kvpool is being uninstalled nothing is done for it."""
+    standing = standing_of(what, metadata, mode, snapshot)
+    if snapshot.uninstall is None or snapshot.paused:
+        return standing
+    return replace(standing, hold=_UNINSTALLING)
 
 
 def _hold(what: str, mode: Mode, effective: Mode, snapshot: Snapshot, annotated: bool) -> Reason | None:

@@ -20,6 +20,7 @@ from kvpool.model.nodeplan import (
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.domains import board_of, domain_unknown, policy_of, supernode_of
 from kvpool.plan.moves import Moves, is_open, slot_of
+from kvpool.plan.retirement import retiring_nodes
 
 
 def node_plans(snapshot: Snapshot) -> Mapping[str, NodePlanData]:
@@ -29,7 +30,8 @@ def node_plans(snapshot: Snapshot) -> Mapping[str, NodePlanData]:
     """
     seats, moving, domains = _seats(snapshot), _moving_to(snapshot), _Domains(snapshot)
     on_hold = snapshot.paused or snapshot.mode_cap is not Mode.ENFORCE
-    plans = {}
+    retiring = retiring_nodes(snapshot, seats)
+    plans = {node: _farewell(snapshot, node) for node in sorted(retiring - snapshot.kvnodes.keys())}
     for node, kvnode in sorted(snapshot.kvnodes.items()):
         policy = policy_of(domains.supernodes[node])
         wanted = [unit for unit in kvnode.spec.units if _can_be_carried_out(snapshot, unit)]
@@ -42,8 +44,23 @@ def node_plans(snapshot: Snapshot) -> Mapping[str, NodePlanData]:
             lease=_lease(policy) if domain_unknown(snapshot, node) is None else _last(snapshot, node),
             # A move that was bound to the node already is finished first.
             hold=on_hold and node not in moving,
+            retire=node in retiring,
         )
     return plans
+
+
+def _farewell(snapshot: Snapshot, node: str) -> NodePlanData:
+    """The plan of an agent that has no KVNode (any more) and is to remove what it keeps on its host."""
+    return NodePlanData(
+        node=node,
+        operator_epoch=snapshot.leadership.operator_epoch,
+        units=(),
+        seats=(),
+        roster=(),
+        lease=_lease(policy_of(None)),
+        hold=True,
+        retire=True,
+    )
 
 
 class _Domains:

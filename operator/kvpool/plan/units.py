@@ -36,7 +36,7 @@ def plan_units(scene: Scene, admissions: Mapping[str, Admission]) -> tuple[SetUn
     demands = {str(demand.key): demand for demand in scene.demands}
     for ground in scene.grounds.values():
         if ground.fact is None:
-            _forget_gone_node(scene, ground, changes)
+            forget_gone_node(scene, ground, changes)
             continue
         for unit in ground.units:
             demand = demands.get(unit.pool)
@@ -49,14 +49,14 @@ def plan_units(scene: Scene, admissions: Mapping[str, Admission]) -> tuple[SetUn
             layout = admission.layouts.get(tier.tier)
             if layout is not None:
                 _follow_layout(scene, demands[key], tier, layout, changes)
-    return tuple(_set_units(scene, changes))
+    return tuple(set_units(scene, changes))
 
 
 def _keep_up(scene: Scene, ground: Ground, unit: UnitSpec, demand: Demand | None, changes: Changes) -> None:
     """Follow what became of one decided unit, and of its pool."""
     at = (ground.name, unit.name)
     if unit.release != "None":
-        if _is_given_back(ground, unit):
+        if is_given_back(ground, unit):
             changes[at] = (None, Reason("Released", f"unit {unit.name} was given back"))
         return
     if demand is None:
@@ -104,7 +104,7 @@ def _made_anew(
     )
 
 
-def _is_given_back(ground: Ground, unit: UnitSpec) -> bool:
+def is_given_back(ground: Ground, unit: UnitSpec) -> bool:
     """Whether a fresh report says that the unit's memory is free: released, lost, or unknown to the agent
     that works under the plan which asks for the release.
     """
@@ -241,21 +241,23 @@ def _newest_known(scene: Scene, ground: Ground, unit: UnitSpec) -> int:
     return max([0, *reported, *(generation_kept(pod) for pod in keepers_of(scene, ground.name, unit))])
 
 
-def _forget_gone_node(scene: Scene, ground: Ground, changes: Changes) -> None:
+def forget_gone_node(scene: Scene, ground: Ground, changes: Changes) -> None:
     """Take units off a node whose Node object was deleted, once its agent has been silent for long."""
     if scene.snapshot.may_exist("Node", ObjectKey("", ground.name)):
         return
     agent = scene.snapshot.agents.get(ground.name)
     leadership = scene.snapshot.leadership
     heard = max(leadership.since, leadership.api_back_since, agent.reported_at if agent else 0.0)
-    if scene.cluster_hold is not None or scene.now.monotonic_seconds - heard < NODE_GONE_SECONDS:
+    held = scene.snapshot.paused if scene.snapshot.uninstall is not None else scene.cluster_hold is not None
+    if held or scene.now.monotonic_seconds - heard < NODE_GONE_SECONDS:
         return
     for unit in ground.units:
         reason = Reason("NodeGone", f"Node {ground.name} was deleted and its agent has been silent for long")
         changes[ground.name, unit.name] = (None, reason)
 
 
-def _set_units(scene: Scene, changes: Changes) -> Iterator[SetUnits]:
+def set_units(scene: Scene, changes: Changes) -> Iterator[SetUnits]:
+    """Put the changes of each node into one write."""
     for node in sorted({node for node, _ in changes}):
         ground = scene.grounds[node]
         if ground.kvnode is None:

@@ -50,7 +50,12 @@ def role_weights(draft: Draft, group: PDGroup, role: Role) -> Weights:
     key = ObjectKey(group.metadata.namespace, group.metadata.name)
     slots = [slot for slot in slots_of(draft.snapshot, group) if slot.spec.role is role]
     members = tuple(slot_weight(draft, group, slot) for slot in slots)
-    if group.spec.routing.failure_mode == "FailOpen" and not any(member.weight for member in members):
+    stays = draft.snapshot.uninstall is None
+    if (
+        stays
+        and group.spec.routing.failure_mode == "FailOpen"
+        and not any(member.weight for member in members)
+    ):
         members = _kept(draft, group, role, members)
     return Weights(key, "Prefill" if role is Role.PREFILL else "Decode", members)
 

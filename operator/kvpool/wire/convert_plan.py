@@ -31,6 +31,7 @@ def plan_to_wire(plan: NodePlanData, operator_epoch: int, revision: int, roster_
         seats=[_seat_message(seat) for seat in plan.seats],
         roster=roster_to_wire(plan.roster, roster_revision),
         hold=plan.hold,
+        retire=plan.retire,
     )
 
 

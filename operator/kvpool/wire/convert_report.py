@@ -51,6 +51,7 @@ class ReportData:
     engines: tuple[EngineView, ...] = ()
     refused_epochs: int = 0
     holders_at: float | None = None
+    retired: bool = False
     loop_age_seconds: Mapping[str, float] = field(default_factory=dict)
     name: ClassVar[str] = "report"
 
@@ -84,6 +85,7 @@ def report_from_wire(message: pb.Report, now: float) -> ReportData:
             for name in loops
         },
         holders_at=read.moment(now, message.holders_age_ms) if message.HasField("holders_age_ms") else None,
+        retired=message.retired,
     )
 
 

@@ -6,6 +6,8 @@ Hosts have a /mnt and a boot id of their own; unit folders are below /mnt/kvpool
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,8 @@ HOST_FOLDER = "/mnt/kvpool"
 SSD_FOLDER = "/mnt/ssd"
 FIRST_HOST = 100
 """Clear of the addresses that hosts of single tests get."""
+PLUGIN = Path(sys.executable).with_name("kubectl-kvpool")
+COMMAND_SECONDS = 150
 METRICS_PORTS = {"operator": 8080, "agent": 8081}
 
 
@@ -193,6 +197,13 @@ class Site(KvpoolObjects):
         """How many capacity steps of the leader succeeded."""
         found = self.metric("operator", "kvpool_reconcile_total")
         return sum(value for name, value in found.items() if 'loop="capacity"' in name and "success" in name)
+
+    def uninstall(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        """Run the plugin's `uninstall --drain`."""
+        where = f"--kubeconfig={self.installed.plane.kubeconfig}"
+        whose = f"--operator-namespace={self.installed.namespace}"
+        words = [str(PLUGIN), "uninstall", "--drain", where, whose, *flags]
+        return subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)
 
     # What the machine says
 

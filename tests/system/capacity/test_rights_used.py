@@ -19,6 +19,7 @@ WRITES = {"create", "update", "patch", "delete"}
 
 NOT_USED_HERE: dict[Right, str] = {
     ("", "configmaps", "update"): "publishes a renewed authority",
+    ("", "configmaps", "patch"): "an uninstall, in test_uninstall",
     ("kvpool.dev", "remaps", "create"): "moves, in tests/system/failover",
     ("kvpool.dev", "remaps", "delete"): "clears away old moves, in tests/system/failover",
     ("kvpool.dev", "remaps/status", "patch"): "moves, in tests/system/failover",

@@ -42,7 +42,7 @@ def findings(
     objects: Iterable[OwnObject], malformed: Sequence[Malformed], operator: OperatorState, now: Instant
 ) -> list[str]:
     """All findings, the operator's first."""
-    found = [text for text in (_leader(operator, now),) if text is not None]
+    found = [text for text in (leader_finding(operator, now),) if text is not None]
     found += [str(item) for item in malformed]
     for item in objects:
         found += object_findings(item)
@@ -70,7 +70,8 @@ def _faulty_devices(kvnode: KVNode, name: str) -> Iterable[str]:
             yield f"{name}: device {device.id} is Faulty: {seen or 'no evidence is written down'}"
 
 
-def _leader(operator: OperatorState, now: Instant) -> str | None:
+def leader_finding(operator: OperatorState, now: Instant) -> str | None:
+    """Say that no operator leads; None when one does."""
     lease = operator.lease
     if lease is None or not lease.holder:
         text = f"no operator leads in namespace {operator.namespace}: nothing below is kept up to date"

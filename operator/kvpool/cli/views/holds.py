@@ -49,7 +49,7 @@ def hold_table(rows: Sequence[HoldRow]) -> Table:
 
 
 def operator_lines(operator: OperatorState, now: Instant) -> Lines:
-    """Who leads, the cap, and the pause, in two lines."""
+    """Who leads, the cap, and the pause, in two lines; a third one when kvpool is being uninstalled."""
     lease = operator.lease
     if lease is None or not lease.holder:
         leader = f"no operator leads in namespace {operator.namespace}"
@@ -57,7 +57,10 @@ def operator_lines(operator: OperatorState, now: Instant) -> Lines:
         age = age_text(age_seconds(lease.renewed, now))
         leader = f"{lease.holder} leads, operator epoch {lease.epoch}, Lease renewed {age} ago"
     cap = operator.mode_cap.value if operator.mode_cap is not None else "unknown"
-    return Lines("", [f"Operator: {leader}", f"Mode cap: {cap}; {pause_text(operator.pause, now)}"])
+    lines = [f"Operator: {leader}", f"Mode cap: {cap}; {pause_text(operator.pause, now)}"]
+    if operator.uninstall is not None:
+        lines.append("kvpool is being UNINSTALLED: everything is given back")
+    return Lines("", lines)
 
 
 def pause_text(pause: Pause, now: Instant) -> str:

@@ -519,12 +519,17 @@ class NodePlan(_message.Message):
     SEATS_FIELD_NUMBER: _builtins.int
     ROSTER_FIELD_NUMBER: _builtins.int
     HOLD_FIELD_NUMBER: _builtins.int
+    RETIRE_FIELD_NUMBER: _builtins.int
     operator_epoch: _builtins.int
     """Epoch of the leader; lower ones are refused."""
     revision: _builtins.int
     """Grows with every change."""
     hold: _builtins.bool
     """Whether nothing new may be started (paused, or mode below Enforce)."""
+    retire: _builtins.bool
+    """Whether the agent is to give back all that its journal names and to remove what it keeps on its host, as
+    kvpool is being uninstalled; only without units and seats.
+    """
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___Unit]:
         """Capacity to bind."""
@@ -546,10 +551,11 @@ class NodePlan(_message.Message):
         seats: _abc.Iterable[Global___Seat] | None = ...,
         roster: Global___Roster | None = ...,
         hold: _builtins.bool = ...,
+        retire: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["roster", b"roster"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hold", b"hold", "operator_epoch", b"operator_epoch", "revision", b"revision", "roster", b"roster", "seats", b"seats", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hold", b"hold", "operator_epoch", b"operator_epoch", "retire", b"retire", "revision", b"revision", "roster", b"roster", "seats", b"seats", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -737,6 +743,7 @@ class Report(_message.Message):
     REFUSED_EPOCHS_FIELD_NUMBER: _builtins.int
     LOOP_AGE_SECONDS_FIELD_NUMBER: _builtins.int
     HOLDERS_AGE_MS_FIELD_NUMBER: _builtins.int
+    RETIRED_FIELD_NUMBER: _builtins.int
     applied_revision: _builtins.int
     """Of the newest plan that was applied; 0 before the first."""
     age_ms: _builtins.int
@@ -745,6 +752,8 @@ class Report(_message.Message):
     """Plans and grants refused because of a lower operator epoch, since the agent's start."""
     holders_age_ms: _builtins.int
     """How long ago kubelet last said which pods hold devices; absent when it is not asked, or never said."""
+    retired: _builtins.bool
+    """Whether the agent was told to retire and keeps nothing on its host any more."""
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnitReport]:
         """Bound or being bound."""
@@ -782,10 +791,11 @@ class Report(_message.Message):
         refused_epochs: _builtins.int = ...,
         loop_age_seconds: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         holders_age_ms: _builtins.int | None = ...,
+        retired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms", "holders_age_ms", b"holders_age_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms", "age_ms", b"age_ms", "applied_revision", b"applied_revision", "devices", b"devices", "engines", b"engines", "holders_age_ms", b"holders_age_ms", "loop_age_seconds", b"loop_age_seconds", "refused_epochs", b"refused_epochs", "seats", b"seats", "sources", b"sources", "units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms", "age_ms", b"age_ms", "applied_revision", b"applied_revision", "devices", b"devices", "engines", b"engines", "holders_age_ms", b"holders_age_ms", "loop_age_seconds", b"loop_age_seconds", "refused_epochs", b"refused_epochs", "retired", b"retired", "seats", b"seats", "sources", b"sources", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__holders_age_ms: _TypeAlias = _typing.Literal["holders_age_ms"]  # noqa: Y015
     _WhichOneofArgType__holders_age_ms: _TypeAlias = _typing.Literal["_holders_age_ms", b"_holders_age_ms"]  # noqa: Y015
