@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from devcluster.rest import JsonObject
 from tests.e2e.site import RealSite
 
 
@@ -14,3 +15,9 @@ def keepers_of(site: RealSite) -> dict[str, tuple[str, int]]:
         )
         for pod in site.pods_of("keeper")
     }
+
+
+def memory_keeper(site: RealSite, node: str) -> JsonObject:
+    """The Pod that keeps a node's unit of memory. Raises ValueError when there is not exactly one."""
+    (keeper,) = [pod for pod in site.pods_of("keeper", node) if "-dram-" in pod["metadata"]["name"]]
+    return keeper

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from devcluster.cache import CHECKOUT
 from devcluster.nodes.cluster import RealCluster
 from devcluster.rest import Api, ApiError, JsonObject
 from kvpool.api.quantity import parse_quantity
-from tests.harness.objects import KVPOOL, MIB, NAMESPACE, KvpoolObjects
+from tests.harness.objects import KVPOOL, NAMESPACE, KvpoolObjects
 from tests.harness.waiting import wait_until
 
 RELEASE = "kvpool"
@@ -230,14 +229,6 @@ class RealSite(KvpoolObjects):
             for node in self.nodes
             for name, unit in self.decided(node, pool).items()
         }
-
-    @staticmethod
-    def printed_mebibytes(line: str) -> int:
-        """The memory request in a line of `kubectl describe node`."""
-        found = re.search(r"\s(\d+)(Mi|Ki|)\s+\(\d+%\)\s+(\d+)(Mi|Ki|)\s+\(\d+%\)", line.split("m (", 1)[1])
-        assert found is not None, line
-        scale = {"Mi": MIB, "Ki": 1024, "": 1}[found[2]]
-        return int(found[1]) * scale // MIB
 
 
 def is_ready(pod: JsonObject) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.conftest import NODES, POOL
-from tests.e2e.keepers import keepers_of
+from tests.e2e.keepers import keepers_of, memory_keeper
 from tests.e2e.site import RealSite
 from tests.e2e.stored import Stored
 from tests.harness.objects import SETTLE_SECONDS
@@ -33,7 +33,8 @@ def test_agents_are_rolled_to_a_new_image_over_the_same_keepers(site: RealSite, 
     site.kubectl("set", "image", "daemonset/kvpool-agent", f"agent={image}", "--namespace=kvpool-system")
     site.kubectl("rollout", "status", "daemonset/kvpool-agent", "--namespace=kvpool-system", "--timeout=90s")
     _wait_for_new_agents(site, before)
-    assert {pod["spec"]["containers"][0]["image"] for pod in site.pods_of("agent")} == {image}
+    agents = site.wait_ready("agent", NODES)
+    assert {pod["spec"]["containers"][0]["image"] for pod in agents} == {image}
     assert stored.lost() == []
     assert keepers_of(site) == keepers
 
@@ -63,7 +64,7 @@ def test_operators_deleted_in_the_middle_of_a_bind_bind_once(site: RealSite, sto
 
 def test_a_deleted_keeper_loses_its_unit_says_so_and_is_bound_anew(site: RealSite, stored: Stored) -> None:
     unit = site.unit("node3", POOL)
-    (keeper,) = site.pods_of("keeper", "node3")
+    keeper = memory_keeper(site, "node3")
     site.delete_pod(keeper, grace_seconds=0)
     wait_until(
         lambda: site.unit("node3", POOL)["generation"] > unit["generation"],
@@ -71,6 +72,6 @@ def test_a_deleted_keeper_loses_its_unit_says_so_and_is_bound_anew(site: RealSit
         "the unit to be decided anew",
     )
     site.wait_bound(POOL)
-    assert site.said_of(unit["name"], "UnitLost"), "the loss is an event"
+    assert site.said_of(unit["name"], "KeeperGone"), "the loss is an event"
     elsewhere = [key for key in stored.keys if key not in stored.lost()]
     assert elsewhere, "blocks on the other nodes stay"

@@ -10,6 +10,7 @@ from typing import Final
 
 from kvpool.api.kvnode import UnitPhase, UnitSpec
 from kvpool.api.kvpool import ReclaimPolicy
+from kvpool.api.tierbudget import Backend
 from kvpool.model.decisions import CreateKeeper, DeleteKeeper, KeeperSpec, Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import PodFact
@@ -41,6 +42,9 @@ def must_be_made_anew(scene: Scene, ground: Ground, unit: UnitSpec) -> Reason | 
     if view.phase is UnitPhase.LOST:
         return Reason("UnitLost", f"unit {unit.name} was lost ({view.message or 'its node booted anew'})")
     pods = keepers_of(scene, ground.name, unit)
+    if unit.backend is Backend.TMPFS and not pods and view.resident_bytes:
+        # Its pages are charged to nobody now, and the store has forgotten what was in them.
+        return Reason("KeeperGone", f"the keeper of unit {unit.name} is gone, and what it held is lost")
     dead = [pod for pod in pods if generation_kept(pod) == unit.generation and pod.phase in ENDED]
     if dead and view.phase is not UnitPhase.BOUND and _age_seconds(dead[0], scene) >= RETRY_SECONDS:
         return Reason("KeeperDied", f"keeper {dead[0].key} of unit {unit.name} ended ({dead[0].phase})")
