@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import kopf
-
 from kvpool.api.labels import PAUSE_CONFIG_MAP, UNINSTALL_CONFIG_MAP
 from kvpool.cluster.backoff import jittered
 from kvpool.cluster.errors import ApiError
@@ -26,6 +24,7 @@ from kvpool.cluster.resources import (
 from kvpool.cluster.rest import Rest
 from kvpool.cluster.store import FactStore
 from kvpool.control.complaints import Complaints
+from kvpool.control.kopf_run import run_kopf
 from kvpool.control.people_watch import PEOPLES, people_registry, people_settings
 
 RESYNC_SECONDS: Final = 60.0
@@ -60,7 +59,8 @@ class Watching:
             group.create_task(self._complain(), name="watch errors")
             group.create_task(self._resync_people(), name="resync people's kinds")
             started = asyncio.Event()
-            group.create_task(self._kopf(started), name="kopf")
+            registry = people_registry(self._rest, self._store)
+            group.create_task(run_kopf(registry, people_settings(), started), name="kopf")
             group.create_task(self._reclaim_signals(started), name="signals")
 
     async def synced(self) -> None:
@@ -83,18 +83,6 @@ class Watching:
             for resource, age in self.ages_seconds().items()
             if age > SILENCE_LIMIT_SECONDS
         ]
-
-    async def _kopf(self, started: asyncio.Event) -> None:
-        await kopf.operator(
-            registry=people_registry(self._rest, self._store),
-            settings=people_settings(),
-            clusterwide=True,
-            standalone=True,
-            # Unused, but without one kopf asks for the name of the user, which a container has not.
-            identity="kvpool",  # type: ignore[arg-type] # a string type that kopf does not export
-            ready_flag=started,
-        )
-        raise RuntimeError("the watch of people's kinds ended")
 
     async def _reclaim_signals(self, started: asyncio.Event) -> None:
         """Kopf takes SIGTERM for itself when it starts, and would not give the Lease back."""
