@@ -1,4 +1,4 @@
-"""The API server's audit log: the policy it is written by, and a reader of the writes in it."""
+"""The API server's audit log: the policy it is written by, and a reader of the requests in it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 EVENT_GROUPS = ("", "events.k8s.io")
-# Only what changes something, and not what the API server does to itself.
+READ_VERBS = frozenset({"get", "list", "watch"})
+# What changes something, but not what the API server does to itself; and what Pods read.
 POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
-        {"level": "None", "verbs": ["get", "list", "watch"]},
         {"level": "None", "users": ["system:apiserver"]},
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"], "verbs": sorted(READ_VERBS)},
+        {"level": "None", "verbs": sorted(READ_VERBS)},
         # With the body: an event's own object does not say what the event is about.
         {
             "level": "Request",
@@ -29,7 +31,7 @@ POLICY: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One write (create, update, patch, delete, deletecollection) that the API server finished.
+    """One request that the API server finished, or a watch that it let begin or refused.
 
     `resource` is the plural, `api_group` is empty for the core group, `subresource` is empty for the
     object itself. Times are aware; `completed_at - received_at` is what the server needed.
@@ -51,7 +53,7 @@ class AuditRecord:
 
     @property
     def succeeded(self) -> bool:
-        """True when the write was accepted (2xx)."""
+        """True when the request was accepted (2xx)."""
         return 200 <= self.code < 300
 
     def __str__(self) -> str:
@@ -73,10 +75,23 @@ class AuditLog:
         since: dt.datetime | None = None,
         succeeded_only: bool = True,
     ) -> list[AuditRecord]:
-        """Writes in the order they were finished.
+        """Writes (create, update, patch, delete, deletecollection) in the order they were finished.
 
-        `user` is a full user name (`system:serviceaccount:<namespace>:<name>`), `since` an aware time
-        compared with when the call came in. A half-written last line is left for the next call.
+        For the arguments see `requests`.
+        """
+        return [one for one in self.requests(user, since, succeeded_only) if one.verb not in READ_VERBS]
+
+    def requests(
+        self,
+        user: str | None = None,
+        since: dt.datetime | None = None,
+        succeeded_only: bool = True,
+    ) -> list[AuditRecord]:
+        """Writes of everybody and reads of ServiceAccounts, in the order they were finished.
+
+        A watch is there when it begins, and again when it ends. `user` is a full user name
+        (`system:serviceaccount:<namespace>:<name>`), `since` an aware time compared with when the call
+        came in. A half-written last line is left for the next call.
         """
         if not self.path.exists():
             return []
@@ -93,9 +108,10 @@ class AuditLog:
 
 
 def _record(event: dict[str, Any]) -> AuditRecord | None:
-    """None for calls that name no resource, and for stages other than the end."""
+    """None for calls that name no resource, and for stages other than the end or a watch's beginning."""
     target = event.get("objectRef")
-    if target is None or event["stage"] != "ResponseComplete":
+    counts = event["stage"] == "ResponseComplete" or event["verb"] == "watch"
+    if target is None or not counts:
         return None
     return AuditRecord(
         user=event["user"].get("username", ""),

@@ -33,11 +33,11 @@ T = TypeVar("T")
 class ControlPlane:
     """A throw-away control plane whose whole state lies in `folder`.
 
-    `audit` writes every change to `audit.log` before it is answered. `controllers` and `scheduler` run
-    those programs too; without controllers nothing creates the default ServiceAccount of a namespace
-    (`create_namespace` does), collects garbage, or ends a namespace. `node_grace_seconds` is how long
-    the controller-manager waits for a silent node. `port` fixes the API server's port, `hosts` are
-    further names and addresses its certificate is good for. `start` after `stop` goes on with the data.
+    `audit` writes every change, and what Pods read, to `audit.log` before it is answered. `controllers`
+    and `scheduler` run those programs too; without controllers nothing creates the default ServiceAccount
+    of a namespace (`create_namespace` does), collects garbage, or ends a namespace. `node_grace_seconds`
+    is how long the controller-manager waits for a silent node. `port` fixes the API server's port, `hosts`
+    are further names and addresses its certificate is good for. `start` after `stop` goes on with the data.
     With a `site` everything runs there instead of on loopback, and real kubelets may join.
     """
 

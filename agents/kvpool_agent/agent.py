@@ -85,6 +85,8 @@ class Agent:
         self._refused_plans = 0
         self._work = asyncio.Event()
         self.stream: OperatorStream | None = None
+        self.greeted = False
+        """Whether an operator's Welcome was ever taken in this life."""
 
     # What the stream needs
 
@@ -136,6 +138,7 @@ class Agent:
         self._parts.lease.welcomed(welcome.ttl_ms / 1000, welcome.max_skew_ms / 1000, strict=welcome.strict)
         if welcome.HasField("roster"):
             self._take_roster(welcome.roster)
+        self.greeted = True
         return True
 
     def granted(self, grant: wire.Grant) -> None:

@@ -32,7 +32,7 @@ from kvpool_agent.heartbeats import Heartbeats
 from kvpool_agent.journal import Journal
 from kvpool_agent.lease import LeaseBook
 from kvpool_agent.local_api import LocalApi
-from kvpool_agent.metrics import health_route, metrics_route
+from kvpool_agent.metrics import health_route, metrics_route, ready_route
 from kvpool_agent.peers import PeerWatch, lease_route
 from kvpool_agent.places import EPOCH_FILE, LEASE_FILE, SEATS_FILE, Places, SecondAgentError
 from kvpool_agent.retirement import Retirement
@@ -122,7 +122,13 @@ async def live(
     local.changed = stream.changed
     peer_side = Responder({LEASE_PATH: lease_route(settings.node_name, boot_id, lease.own_word)})
     await peer_side.start(settings.host_address, settings.peer_port)
-    own_side = Responder({"/metrics": metrics_route(agent.reading), "/healthz": health_route(hearts)})
+    own_side = Responder(
+        {
+            "/metrics": metrics_route(agent.reading),
+            "/healthz": health_route(hearts),
+            "/readyz": ready_route(lambda: agent.greeted),
+        }
+    )
     await own_side.start(settings.host_address, settings.metrics_port)
     await local.start()
     try:

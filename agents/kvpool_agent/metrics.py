@@ -131,3 +131,15 @@ def health_route(hearts: Heartbeats) -> Callable[[], Answer]:
         return Answer(503, f"{text}\n".encode())
 
     return answer
+
+
+def ready_route(greeted: Callable[[], bool]) -> Callable[[], Answer]:
+    """Return the route of `/readyz`: 503 until a leading operator has greeted this process, 200 ever after.
+
+    An operator that is away later takes no agent out of service: it is not its agents that fail.
+    """
+
+    def answer() -> Answer:
+        return Answer(200, b"ok\n") if greeted() else Answer(503, b"no leading operator said Welcome yet\n")
+
+    return answer

@@ -57,7 +57,7 @@ def parse_arguments(arguments: list[str] | None = None) -> Settings:
     _add(parser, "--server-name", default="", help="name in the operators' certificates; default is HOST")
     _add(parser, "--local-socket", type=Path, required=True, help="Unix socket where engines register")
     _add(parser, "--peer-port", type=int, default=9631, help="port where peers ask about this node's lease")
-    _add(parser, "--metrics-port", type=int, default=9632, help="port of /metrics and /healthz")
+    _add(parser, "--metrics-port", type=int, default=9632, help="port of /metrics, /healthz and /readyz")
     _add(parser, "--kubelet-port", type=int, default=10250, help="port of the last probe of a peer's host")
     _add_devices(parser)
     _add(parser, "--file-path", type=_folders, default=(), help="folders for SSD units, separated by commas")

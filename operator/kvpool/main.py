@@ -171,6 +171,8 @@ class Operator:
                 host_units_folder=settings.host_units_folder,
                 user_id=settings.keeper_user_id,
                 shared_memory_folder=settings.shared_memory_folder,
+                cpu=settings.keeper_cpu,
+                priority_class=settings.keeper_priority_class,
             ),
             namespace=settings.namespace,
             mode_cap=settings.mode_cap,

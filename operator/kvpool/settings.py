@@ -28,6 +28,8 @@ class Settings:
     keeper_image: str
     keeper_service_account: str
     keeper_user_id: int
+    keeper_cpu: str
+    keeper_priority_class: str
     host_units_folder: str
     shared_memory_folder: str
 
@@ -58,6 +60,8 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
     flag("keeper-image", "kvpool-keeper", "image of keeper pods")
     flag("keeper-service-account", "kvpool-keeper", "ServiceAccount of keeper pods")
     flag("keeper-user-id", "65532", "user that keeper pods run as")
+    flag("keeper-cpu", "50m", "processors that each keeper pod requests and is limited to")
+    flag("keeper-priority-class", "", "priority class of keeper pods; empty: the cluster's default")
     flag("host-units-folder", "/var/lib/kvpool/units", "folder of the agents' units on the hosts")
     flag("shared-memory-folder", "", "folder of memory units on the hosts where agents may not mount")
     given = parser.parse_args(arguments)
@@ -82,6 +86,8 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
         keeper_image=given.keeper_image,
         keeper_service_account=given.keeper_service_account,
         keeper_user_id=keeper_user_id,
+        keeper_cpu=given.keeper_cpu,
+        keeper_priority_class=given.keeper_priority_class,
         host_units_folder=given.host_units_folder,
         shared_memory_folder=given.shared_memory_folder,
     )

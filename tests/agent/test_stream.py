@@ -183,6 +183,21 @@ def test_the_agent_stays_healthy_while_no_operator_answers(
     assert node.get("/healthz") == (200, "ok\n")
 
 
+def test_an_agent_is_ready_once_a_leader_greeted_it_and_stays_so_without_one(
+    node: TestNode, operator: ScriptedOperator
+) -> None:
+    operator.script.leads = False
+    node.start_agent()
+    wait_for_log(node, "not the leader")
+    assert node.get("/readyz") == (503, "no leading operator said Welcome yet\n")
+    operator.script.leads = True
+    node.wait_until_connected()
+    assert node.get("/readyz") == (200, "ok\n")
+    operator.kill_servers()
+    wait_for_log(node, "operator does not answer")
+    assert node.get("/readyz") == (200, "ok\n")
+
+
 async def test_two_addresses_of_one_operator_do_not_make_the_streams_end_each_other(
     operator: ScriptedOperator, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from kvpool.api.kvnode import UnitSpec
 from kvpool.cluster.resources import PODS
 from kvpool.cluster.rest import Rest
@@ -51,3 +53,10 @@ def test_a_unit_in_a_file_has_its_folder_under_the_same_path_as_the_agent() -> N
     assert "/mnt/nvme0" in [mount["mountPath"] for mount in container["volumeMounts"]]
     assert "/mnt/nvme0" in [volume["hostPath"]["path"] for volume in spec["volumes"]]
     assert "/dev/shm/kvpool" not in [mount["mountPath"] for mount in container["volumeMounts"]]
+
+
+def test_a_keeper_has_the_priority_class_that_the_chart_says_or_the_clusters_default() -> None:
+    template = a_template("kvpool")
+    assert "priorityClassName" not in keeper_manifest(a_keeper("tmpfs"), template)["spec"]
+    urgent = dataclasses.replace(template, priority_class="high")
+    assert keeper_manifest(a_keeper("tmpfs"), urgent)["spec"]["priorityClassName"] == "high"

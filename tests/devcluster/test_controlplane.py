@@ -102,6 +102,22 @@ def test_a_refused_write_is_told_apart_from_one_that_counted(
     assert [one.code for one in control_plane.audit.writes("clumsy-writer", succeeded_only=False)] == [422]
 
 
+def test_the_audit_log_tells_what_a_service_account_reads_and_is_refused(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    pod = control_plane.with_token(control_plane.token(namespace, "default"))
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    for query in ({}, {"watch": "true"}):
+        assert pod.request("GET", path, query=query).code == 403
+    user = f"system:serviceaccount:{namespace}:default"
+    asked = control_plane.audit.requests(user=user, succeeded_only=False)
+    assert {(one.verb, one.resource, one.code) for one in asked} == {
+        ("list", "configmaps", 403),
+        ("watch", "configmaps", 403),
+    }
+    assert control_plane.audit.writes(user=user, succeeded_only=False) == []
+
+
 def test_data_outlives_an_api_server_outage(fresh_control_plane: Callable[..., ControlPlane]) -> None:
     plane = fresh_control_plane(crds=False)
     plane.create_namespace("kept")

@@ -29,7 +29,9 @@ class KeeperTemplate:
     user_id: int
     shared_memory_folder: str = ""
     """Where agents that may not mount keep memory units on the host; empty: agents may mount."""
-    cpu_request: str = "50m"
+    cpu: str = "50m"
+    priority_class: str = ""
+    """Empty: the cluster's default."""
 
 
 def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, Any]:
@@ -55,6 +57,7 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
             "restartPolicy": "Always",
             "terminationGracePeriodSeconds": 60,
             "hostNetwork": True,
+            **({"priorityClassName": template.priority_class} if template.priority_class else {}),
             "affinity": _pinned_to(keeper.node),
             "tolerations": [{"operator": "Exists"}],
             "securityContext": {
@@ -77,14 +80,15 @@ def keeper_manifest(keeper: KeeperSpec, template: KeeperTemplate) -> dict[str, A
 
 def _container(keeper: KeeperSpec, template: KeeperTemplate, media: list[str]) -> dict[str, Any]:
     folder = unit_directory_name(keeper.unit.name, keeper.unit.generation)
-    resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu_request}
+    resources = {"memory": str(keeper.memory_bytes), "cpu": template.cpu}
     return {
         "name": "keeper",
         "image": template.image,
         "command": ["kvpool-keeper"],
         "args": [f"--unit-dir={UNITS_FOLDER}/{folder}", "--address=$(HOST_ADDRESS)"],
         "env": [{"name": "HOST_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
-        "resources": {"requests": resources, "limits": resources},
+        # No limit of CPU: a throttled keeper needs half a minute to start, and to hear that it is to end.
+        "resources": {"requests": resources, "limits": {"memory": resources["memory"]}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
