@@ -88,6 +88,7 @@ def declare(site: RealSite) -> None:
 
 
 SUPERNODE = {
+    "mode": "Enforce",
     "nodeSelector": {"matchLabels": {"pool": "gpu"}},
     "domains": ["kvpool.dev/board", "kvpool.dev/rack"],
     "spares": {"floor": 0},

@@ -17,7 +17,11 @@ def keepers_of(site: RealSite) -> dict[str, tuple[str, int]]:
     }
 
 
-def memory_keeper(site: RealSite, node: str) -> JsonObject:
-    """The Pod that keeps a node's unit of memory. Raises ValueError when there is not exactly one."""
-    (keeper,) = [pod for pod in site.pods_of("keeper", node) if "-dram-" in pod["metadata"]["name"]]
+def memory_keeper(site: RealSite, node: str, pool: str = "chat") -> JsonObject:
+    """The Pod that keeps a pool's unit of memory on a node. Raises ValueError unless there is one."""
+    (keeper,) = [
+        pod
+        for pod in site.pods_of("keeper", node)
+        if pod["metadata"]["name"].startswith(f"{pool}-dram-") and "deletionTimestamp" not in pod["metadata"]
+    ]
     return keeper

@@ -34,7 +34,10 @@ def _group(*, instances: int, attach: str) -> JsonObject:
         "poolRef": {"name": POOL},
         "supernodeRef": {"name": "sn-a"},
         "decode": decode,
-        "routing": {"onDelete": "Remove", "outputs": [{"name": "labels", "type": "PodLabel"}]},
+        "routing": {
+            "onDelete": "Remove",
+            "outputs": [{"name": "labels", "type": "PodLabel", "podLabel": {"key": "kv-serving"}}],
+        },
     }
 
 
@@ -101,3 +104,35 @@ def test_a_node_that_dies_for_good_is_left_by_its_lease_and_its_pods_are_not_wai
 def _moved(site: RealSite, name: str, epoch: int) -> JsonObject | None:
     slot = site.admin.get(KVPOOL, "EngineSlot", name, NAMESPACE)
     return slot if slot["spec"]["epoch"] > epoch and slot["spec"].get("seats") else None
+
+
+def test_operators_deleted_in_the_middle_of_a_move_make_it_once(engines: RealSite) -> None:
+    engines.apply("PDGroup", GROUP, _group(instances=1, attach="Standby"), NAMESPACE)
+    slot = wait_until(lambda: _seated(engines, "decode-a"), SEATED_SECONDS, "decode-a to serve")
+    assert slot is not None
+    name, epoch = slot["metadata"]["name"], slot["spec"]["epoch"]
+    (device,) = engines.devices_given("decode-a")
+    engines.accelerators["node3"].fail(device)
+    try:
+        wait_until(lambda: _remaps(engines, name), SEATED_SECONDS, "a move to be opened")
+        for operator in engines.pods_of("operator"):
+            engines.delete_pod(operator, grace_seconds=0)
+        moved = wait_until(lambda: _moved(engines, name, epoch), MOVE_SECONDS, "the slot to be bound anew")
+        wait_until(lambda: _seated(engines, "standby-1"), SEATED_SECONDS, "the standby to serve")
+        assert moved is not None
+        assert len(_remaps(engines, name)) == 1, "one move, whoever finished it"
+        (remap,) = _remaps(engines, name)
+        assert moved["spec"]["epoch"] == remap["spec"]["epoch"]
+        assert [claim["slot"] for claim in _claims(engines)] == [f"{NAMESPACE}/{name}"]
+    finally:
+        engines.equip("node3")
+
+
+def _remaps(site: RealSite, slot: str) -> list[JsonObject]:
+    """Moves of a slot that leave a seat: its first binding is none."""
+    found = site.admin.list(KVPOOL, "Remap", NAMESPACE)
+    return [one for one in found if one["spec"]["slot"].endswith(slot) and one["spec"]["kind"] != "Initial"]
+
+
+def _claims(site: RealSite) -> list[JsonObject]:
+    return [claim for node in site.admin.list(KVPOOL, "KVNode") for claim in node["spec"].get("claims", [])]
