@@ -36,6 +36,7 @@ BORROWED = CHECKOUT / "build" / "images"
 """Compiled programs that the Dockerfile copies: the build context has to hold them."""
 CONTAINERD_NAME = "io.containerd.image.name"
 TAR_SECONDS = 300
+KEPT_ARCHIVES = 3
 
 
 def image_name(target: str, tag: str = TAG) -> str:
@@ -109,10 +110,15 @@ def _make(folder: Path) -> None:
     _name_for_containerd(layout / "index.json")
     _pack(layout, partial / "images.tar")
     shutil.rmtree(layout)
-    for older in folder.parent.glob("images-*"):
-        if older != partial:
-            shutil.rmtree(older, ignore_errors=True)
     move_into_place(partial, folder)
+    _forget_all_but_newest(folder.parent)
+
+
+def _forget_all_but_newest(parent: Path) -> None:
+    """Others may run with an older archive, so that some are kept."""
+    archives = [path for path in parent.glob("images-*") if not path.name.endswith(".partial")]
+    for older in sorted(archives, key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
+        shutil.rmtree(older, ignore_errors=True)
 
 
 def _borrow() -> None:
