@@ -13,7 +13,7 @@ SOURCES := $(PACKAGES) devcluster demo tools tests benchmarks
 
 .PHONY: help
 help: ## Say what can be made.
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:[^#]*## /\t/' | expand -t 22
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
 $(VENV)/.ready: requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kvpool needs Python 3.11 or newer, \
@@ -50,6 +50,10 @@ lint: setup ## All checks that run no product code.
 .PHONY: test
 test: lint build-devcluster ## Lint, then every test this machine can run.
 	@tools/test.sh $(ARGS)
+
+.PHONY: test-e2e
+test-e2e: build-devcluster ## The chart on three real nodes: installed, upgraded, cut off, uninstalled.
+	@tools/test-e2e.sh $(ARGS)
 
 .PHONY: demo
 demo: setup ## The whole of kvpool on one machine, on real nodes where it can have them; KEEP=1 leaves it running.
