@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.neighbours.pods import DEVICES_FILE
+from demo.neighbours.pods import DEVICES_FILE, EnginePod
+from devcluster.rest import JsonObject
 from tests.e2e.conftest import NODES, POOL, declare
 from tests.e2e.keepers import keepers_of
 from tests.e2e.site import SSD_FOLDER, RealSite
@@ -16,8 +17,10 @@ from tests.harness.objects import KVPOOL, NAMESPACE
 from tests.harness.waiting import wait_until
 
 STATE_FOLDER = "/var/lib/kvpool"
-GROUP = "leaving"
+SERVING = "kv-serving"
 GONE_SECONDS = 60.0
+
+pytestmark = pytest.mark.timeout(400)  # kvpool is installed anew after each test
 
 
 @pytest.fixture
@@ -50,16 +53,23 @@ def mounts(site: RealSite, node: str) -> list[str]:
     return [line for line in lines if f" {STATE_FOLDER}/units/" in line]
 
 
-def group_with_a_slot(site: RealSite) -> None:
-    """A slot on a device, with its finalizer."""
-    decode = {"podSelector": {"matchLabels": {"app": GROUP}}, "instances": 1}
-    site.apply("PDGroup", GROUP, {"mode": "Enforce", "poolRef": {"name": POOL}, "decode": decode}, NAMESPACE)
+@pytest.fixture
+def engine(leaving: RealSite) -> Iterator[EnginePod]:
+    """An engine on a slot, whose Pod carries the label of a router output that outlives its group."""
+    site, pod = leaving, EnginePod("leaving-a", "decode", "node3")
+    site.admin.create(pod.manifest(NAMESPACE))
+    decode = {"podSelector": {"matchLabels": {"role": "decode"}}, "port": pod.port, "instances": 1}
+    output = {"name": "labels", "type": "PodLabel", "podLabel": {"key": SERVING}}
+    spec = {"mode": "Enforce", "poolRef": {"name": POOL}, "decode": decode, "routing": {"outputs": [output]}}
+    site.apply("PDGroup", "leaving", spec, NAMESPACE)
+    wait_until(lambda: SERVING in pod_of(site, pod)["metadata"]["labels"], GONE_SECONDS, "the label")
+    yield pod
+    site.admin.delete("v1", "Pod", pod.name, NAMESPACE, {"gracePeriodSeconds": 0})
 
-    def bound() -> bool:
-        slot = site.admin.find(KVPOOL, "EngineSlot", f"{GROUP}-decode-0", NAMESPACE)
-        return slot is not None and bool(slot["spec"].get("seats"))
 
-    wait_until(bound, GONE_SECONDS, "a slot with a seat")
+def pod_of(site: RealSite, engine: EnginePod) -> JsonObject:
+    """The engine's Pod."""
+    return site.admin.get("v1", "Pod", engine.name, NAMESPACE)
 
 
 def test_helm_uninstall_leaves_memory_serving_and_a_new_install_takes_it_over(
@@ -85,9 +95,14 @@ def test_helm_uninstall_leaves_memory_serving_and_a_new_install_takes_it_over(
     assert stored.lost() == []
 
 
-def test_uninstall_with_drain_leaves_nothing_and_the_definitions_go_when_asked(leaving: RealSite) -> None:
+def test_uninstall_with_drain_leaves_nothing_and_definitions_go_when_asked(
+    leaving: RealSite, engine: EnginePod
+) -> None:
     site = leaving
-    group_with_a_slot(site)
+    pod = pod_of(site, engine)
+    (slot,) = site.admin.list(KVPOOL, "EngineSlot", NAMESPACE)
+    assert slot["spec"]["seats"]
+    assert slot["metadata"]["finalizers"]
     assert all(files(site, node) and mounts(site, node) for node in site.nodes)
     assert len(site.store.segments()) == 2 * NODES
 
@@ -97,6 +112,9 @@ def test_uninstall_with_drain_leaves_nothing_and_the_definitions_go_when_asked(l
         assert files(site, node) == []
         assert mounts(site, node) == []
     assert site.store.segments() == ()
+    after = pod_of(site, engine)
+    assert after["metadata"]["uid"] == pod["metadata"]["uid"], "the engine is others' and goes on"
+    assert SERVING not in after["metadata"]["labels"]
 
     site.uninstall()
     wait_until(lambda: not leftovers(site.admin), GONE_SECONDS, "the release to go")

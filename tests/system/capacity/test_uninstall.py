@@ -39,12 +39,18 @@ def site(make_site: SiteFactory) -> Site:
     site.pool("chat", DRAM="128Mi", SSD="64Mi")
     site.wait_bound("chat")
     site.apply("Supernode", "sn-a", {"mode": "Enforce", "nodeSelector": {"matchLabels": {"pool": "gpu"}}})
-    decode = {"podSelector": {"matchLabels": {"app": "decode"}}, "instances": 1}
+    engines = {"podSelector": {"matchLabels": {"app": "decode"}}}
+    warm = {**engines, "readiness": "Device"}
+    decode = {**engines, "instances": 1, "attach": "Standby", "standby": warm}
     site.apply(
         "PDGroup", "chat", {"mode": "Enforce", "poolRef": {"name": "chat"}, "decode": decode}, NAMESPACE
     )
-    wait_until(lambda: site.admin.list(KVPOOL, "EngineSlot", NAMESPACE), STEP_SECONDS, "a slot")
+    wait_until(lambda: seated(site), STEP_SECONDS, "a slot with a seat")
     return site
+
+
+def seated(site: Site) -> bool:
+    return any(slot["spec"].get("seats") for slot in site.admin.list(KVPOOL, "EngineSlot", NAMESPACE))
 
 
 def files(site: Site, node: str) -> list[str]:
