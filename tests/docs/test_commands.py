@@ -28,10 +28,10 @@ PROGRAMS = (
 # What pages say to programs of others.
 FOREIGN_FLAGS = {
     "helm": {"--create-namespace", "--reuse-values", "--set", "--install", "--wait"},
-    "kubectl": {"--from-literal", "--dry-run", "--server-side", "--all-namespaces"},
+    "kubectl": {"--from-literal", "--dry-run", "--server-side", "--all-namespaces", "--force"},
     "docker": {"--target"},
 }
-_MAKE = re.compile(r"^make ([a-z][a-z-]*)")
+_MAKE = re.compile(r"^make ([a-z][a-z0-9-]*)")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _PLUGIN = re.compile(r"kubectl kvpool ([a-z][a-z-]*)(.*)")
 
@@ -39,7 +39,7 @@ _PLUGIN = re.compile(r"kubectl kvpool ([a-z][a-z-]*)(.*)")
 @cache
 def make_targets() -> frozenset[str]:
     text = (ROOT / "Makefile").read_text()
-    return frozenset(re.findall(r"^([a-z][a-z-]*):", text, re.MULTILINE))
+    return frozenset(re.findall(r"^([a-z][a-z0-9-]*):", text, re.MULTILINE))
 
 
 @cache
