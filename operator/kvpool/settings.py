@@ -60,7 +60,7 @@ def parse_settings(arguments: Sequence[str] | None = None) -> Settings:
     flag("keeper-image", "kvpool-keeper", "image of keeper pods")
     flag("keeper-service-account", "kvpool-keeper", "ServiceAccount of keeper pods")
     flag("keeper-user-id", "65532", "user that keeper pods run as")
-    flag("keeper-cpu", "50m", "processors that each keeper pod requests and is limited to")
+    flag("keeper-cpu", "500m", "processors that each keeper pod requests and is limited to")
     flag("keeper-priority-class", "", "priority class of keeper pods; empty: the cluster's default")
     flag("host-units-folder", "/var/lib/kvpool/units", "folder of the agents' units on the hosts")
     flag("shared-memory-folder", "", "folder of memory units on the hosts where agents may not mount")

@@ -29,7 +29,8 @@ class KeeperTemplate:
     user_id: int
     shared_memory_folder: str = ""
     """Where agents that may not mount keep memory units on the host; empty: agents may mount."""
-    cpu: str = "50m"
+    cpu: str = "500m"
+    """Request and limit: equal ones make the pod Guaranteed. With a tenth of it a start takes half a minute."""
     priority_class: str = ""
     """Empty: the cluster's default."""
 
@@ -87,8 +88,7 @@ def _container(keeper: KeeperSpec, template: KeeperTemplate, media: list[str]) -
         "command": ["kvpool-keeper"],
         "args": [f"--unit-dir={UNITS_FOLDER}/{folder}", "--address=$(HOST_ADDRESS)"],
         "env": [{"name": "HOST_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
-        # No limit of CPU: a throttled keeper needs half a minute to start, and to hear that it is to end.
-        "resources": {"requests": resources, "limits": {"memory": resources["memory"]}},
+        "resources": {"requests": resources, "limits": resources},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
