@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kvpool.api.kvnode import KVNode, UnitPhase, UnitSpec
 from kvpool.api.tierbudget import Backend, NumaPolicy
@@ -13,6 +14,8 @@ from kvpool.plan.budgets import Ruling
 from kvpool.plan.domains import domain_unknown
 from kvpool.plan.freshness import is_fresh, silence_text
 from kvpool.plan.sizes import listed
+
+MAINTENANCE: Final = "Maintenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def _blocked(
     if not is_fresh(agent, now):
         return Reason("AgentSilent", silence_text(agent, now))
     if name in under_maintenance:
-        return Reason("Maintenance", f"Supernode {under_maintenance[name]} lists it for maintenance")
+        return Reason(MAINTENANCE, f"Supernode {under_maintenance[name]} lists it for maintenance")
     return None
 
 

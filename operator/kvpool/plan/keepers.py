@@ -15,7 +15,7 @@ from kvpool.model.decisions import CreateKeeper, DeleteKeeper, KeeperSpec, Reaso
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import PodFact
 from kvpool.plan.demand import Demand, belongs_to
-from kvpool.plan.grounds import Ground
+from kvpool.plan.grounds import MAINTENANCE, Ground
 from kvpool.plan.keeper_names import (
     ENDED,
     generation_kept,
@@ -109,6 +109,8 @@ def _is_wanted(
         return False
     if ground.agent is None or ground.fact is None or not ground.fact.ready:
         return False
+    if ground.blocked is not None and ground.blocked.code == MAINTENANCE:
+        return False  # people drained it: what a new keeper would hold is about to go with the node
     view = ground.view(unit)
     held_already = view is not None and view.generation == unit.generation and view.phase is UnitPhase.BOUND
     return not held_already
