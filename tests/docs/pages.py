@@ -61,6 +61,19 @@ class Page:
             re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _TITLE.findall(self.prose)
         )
 
+    def section(self, title: str) -> str:
+        """The text under the one title that begins so, up to the next title. Raises ValueError."""
+        parts = _TITLE.split(self.prose)
+        (found,) = [
+            text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name.startswith(title)
+        ]
+        return found
+
+    def rows(self, title: str) -> list[list[str]]:
+        """Cells of the table in a section, without its head."""
+        lines = [line for line in self.section(title).splitlines() if line.startswith("|")]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
     def commands(self) -> Iterator[str]:
         """Everything that stands in code: spans, indented lines, and lines of blocks that are not data."""
         yield from _SPAN.findall(self.prose)

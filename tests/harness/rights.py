@@ -1,0 +1,38 @@
+"""Rights to the API: what roles grant, and what the audit log shows of their use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from devcluster.audit import AuditRecord
+from devcluster.rest import JsonObject
+
+Right = tuple[str, str, str]
+"""API group, resource (with its sub-resource), verb."""
+FORBIDDEN = 403
+
+
+def granted(*roles: JsonObject) -> set[Right]:
+    """Every right that Roles and ClusterRoles give."""
+    return {
+        (group, resource, verb)
+        for role in roles
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(records: Iterable[AuditRecord]) -> set[Right]:
+    """Every right that requests made use of; whether the object was there is another matter."""
+    return {
+        (one.api_group, "/".join(filter(None, (one.resource, one.subresource))), one.verb)
+        for one in records
+        if one.code != FORBIDDEN
+    }
+
+
+def refused(records: Iterable[AuditRecord]) -> list[str]:
+    """Requests that somebody had no right to."""
+    return [str(one) for one in records if one.code == FORBIDDEN]
