@@ -30,7 +30,7 @@ class KeeperTemplate:
     shared_memory_folder: str = ""
     """Where agents that may not mount keep memory units on the host; empty: agents may mount."""
     cpu: str = "500m"
-    """Request and limit: equal ones make the pod Guaranteed. With a tenth of it a start takes half a minute."""
+    """Request and limit: equal ones make the pod Guaranteed. With a tenth of it a start takes 20 s."""
     priority_class: str = ""
     """Empty: the cluster's default."""
 
