@@ -92,7 +92,8 @@ def _quarantine(draft: Draft, node: str, claim: Claim) -> Quarantined | None:
     move = draft.moves.last_off(ObjectKey.of(claim.slot), DeviceRef(node, claim.device))
     return Quarantined(
         device=claim.device,
-        uuid=claim.uuid,
+        # What is there now is what failed; a claim may have been made before its UUID was known.
+        uuid=_uuid_seen(draft, node, claim.device) or claim.uuid,
         reason=reason[:256],
         incident=move.spec.incident if move is not None else "",
         since=draft.now.text(),
@@ -136,10 +137,15 @@ def _review(draft: Draft, node: str, entry: Quarantined, batch: _Batch) -> None:
 
 
 def _is_other_device(draft: Draft, node: str, entry: Quarantined) -> bool:
+    uuid = _uuid_seen(draft, node, entry.device)
+    return bool(entry.uuid and uuid and uuid != entry.uuid)
+
+
+def _uuid_seen(draft: Draft, node: str, device: str) -> str:
+    """What the node's agent said last; empty when it said none."""
     agent = draft.snapshot.agents.get(node)
     seen = agent.devices if agent is not None else ()
-    uuid = next((device.uuid for device in seen if device.id == entry.device), "")
-    return bool(entry.uuid and uuid and uuid != entry.uuid)
+    return next((view.uuid for view in seen if view.id == device), "")
 
 
 def has_claims(draft: Draft, slot: EngineSlot) -> bool:

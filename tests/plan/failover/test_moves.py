@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kvpool.api.engineslot import FenceProof
 from kvpool.api.remap import RemapKind, StageName
 from kvpool.api.supernode import EvidenceClass, FenceLevel
@@ -75,6 +77,23 @@ def test_the_failed_device_is_kept_in_quarantine_until_it_was_clean_for_a_while(
     world.run(400, step=5.0)
     assert not world.api.kvnodes["node-1"].spec.quarantine
     assert world.place() == "node-2/acc-0", "nothing moves back by itself"
+
+
+@pytest.mark.parametrize("known", ["node-1-acc-0-uuid", "", "of-the-one-before"])
+def test_another_device_in_its_place_ends_a_quarantine_whatever_the_claim_knew(known: str) -> None:
+    world = serving_world()
+    kvnode = world.api.kvnodes["node-1"]
+    claims = tuple(claim.model_copy(update={"uuid": known}) for claim in kvnode.spec.claims)
+    spec = kvnode.spec.model_copy(update={"claims": claims})
+    world.api.kvnodes["node-1"] = kvnode.model_copy(update={"spec": spec})
+    broken(world).run(4)
+    (entry,) = world.api.kvnodes["node-1"].spec.quarantine
+    assert entry.uuid == "node-1-acc-0-uuid"
+    world.heal("node-1", "acc-0").run(4)
+    assert world.api.kvnodes["node-1"].spec.quarantine, "it is the same device still"
+    world.hosts["node-1"].uuids["acc-0"] = "another"
+    world.run(4)
+    assert not world.api.kvnodes["node-1"].spec.quarantine
 
 
 def test_a_device_that_stays_bad_stays_in_quarantine() -> None:
