@@ -20,6 +20,9 @@ ROLE = "kvpool-operator"
 GROUP, ENGINE = "rights", "engine-of-rights"
 SOMETIMES: dict[Right, str] = {
     ("", "configmaps", "update"): "publishes a renewed authority",
+    ("", "configmaps", "patch"): "`kubectl kvpool uninstall`, in test_uninstall",
+    ("", "pods", "get"): "an agent that enrols before its Pod was seen",
+    ("kvpool.dev", "pdgroups", "get"): "before the outputs of a group that is gone are taken away",
     ("kvpool.dev", "kvnodes", "delete"): "a node that leaves, in tests/system/capacity",
     ("kvpool.dev", "remaps", "delete"): "clears away old moves, in tests/system/failover",
     ("apps", "deployments/scale", "get"): "engines that are named by their workload",
@@ -71,7 +74,7 @@ def _group() -> JsonObject:
     decode = {"podSelector": {"matchLabels": {"role": GROUP}}, "port": 8000, "instances": 1}
     outputs = [
         {"name": "edge", "type": "HTTPRoute", "httpRoute": {"parentRef": {"name": GROUP}}},
-        {"name": "labels", "type": "PodLabel"},
+        {"name": "labels", "type": "PodLabel", "podLabel": {"key": "kv-rights"}},
     ]
     return {
         "mode": "Enforce",
