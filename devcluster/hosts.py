@@ -21,7 +21,7 @@ from devcluster.controlplane import ControlPlane
 from devcluster.hostfiles import HostFiles
 from devcluster.podlife import PodLife
 from devcluster.podstatus import pod_status, says_ready, timestamp
-from devcluster.process import ManagedProcess
+from devcluster.process import ManagedProcess, ProcessError
 from devcluster.rest import ApiError, JsonObject
 
 LEASES = "kube-node-lease"
@@ -190,8 +190,8 @@ class SimulatedHost:
         while not self._off.wait(period_seconds):
             try:
                 work()
-            except (ApiError, OSError):
-                continue  # an outage or a conflict: the next round sees what became of it
+            except (ApiError, OSError, ProcessError):
+                continue  # an outage, a conflict, a ConfigMap to come: the next round sees what became of it
         self.api.close()
 
     def _tend_pods(self) -> None:
@@ -230,11 +230,17 @@ class SimulatedHost:
         return life
 
     def _refresh_pods(self) -> None:
+        failed: ApiError | OSError | ProcessError | None = None
         for pod in self.pods():
             with self._lock:
                 known = pod["metadata"]["uid"] in self._lives and not self._off.is_set()
             if known and "deletionTimestamp" not in pod["metadata"]:
-                self._refresh(self, pod)
+                try:
+                    self._refresh(self, pod)
+                except (ApiError, OSError, ProcessError) as error:  # its own trouble, as above
+                    failed = error
+        if failed is not None:
+            raise failed
 
     def _has_ended(self, uid: str, grace_seconds: float) -> bool:
         """Ask a Pod's process to end, or kill it when its grace is over; True once it is gone."""

@@ -148,6 +148,19 @@ def test_a_config_map_is_followed_while_the_pod_runs(
         wait_until(lambda: file.read_text() == content, 10, f"{content!r}", tolerate=(FileNotFoundError,))  # noqa: B023 - polled before the loop goes on
 
 
+def test_a_pod_whose_config_map_is_gone_keeps_no_other_from_following_its_own(
+    control_plane: ControlPlane, namespace: str, host: SimulatedHost
+) -> None:
+    for name in ("gone", "bundle"):
+        metadata = {"name": name, "namespace": namespace}
+        control_plane.admin.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}})
+    first = pod_of(namespace, volumes=[{"name": "ca", "configMap": {"name": "gone"}}])
+    first["metadata"]["name"] = "first"  # also in the order in which they are looked at
+    host.add_pod(first)
+    control_plane.admin.delete("v1", "ConfigMap", "gone", namespace)
+    test_a_config_map_is_followed_while_the_pod_runs(control_plane, namespace, host)
+
+
 @pytest.mark.parametrize(
     ("volume", "why"),
     [
