@@ -61,7 +61,7 @@ def _move_through_kills(
 ) -> None:
     awaited = AwaitedMove.of(world, kind, name)
     led_at = _die_at(world, points, begin)
-    wait_until(awaited.is_over, NEW_LEADER_SECONDS, "the move's end")
+    world.wait_until(awaited.is_over, NEW_LEADER_SECONDS, "the move's end")
     record("operator killed", kind=kind, points=points, seconds=round(time.monotonic() - led_at, 2))
     awaited.assert_made_once()
 

@@ -9,6 +9,7 @@ import pytest
 from demo.neighbours.traefik import GATEWAY_API
 from devcluster.rest import JsonObject
 from kvpool.api import labels
+from tests.harness.garbage import wait_for_collector
 from tests.harness.waiting import wait_until
 from tests.system.failover import manifests
 from tests.system.failover.in_and_out import OUTPUTS, SLICES, add_outputs, in_service, labelled
@@ -103,6 +104,7 @@ def test_a_deleted_group_leaves_its_last_weights_and_another_of_its_name_goes_on
 def test_an_edited_on_delete_is_followed_and_everything_goes_with_the_group(group: FailoverWorld) -> None:
     world = group
     assert owners(world) == {()}
+    wait_for_collector(world.api, API_VERSION, "PDGroup", NAMESPACE)
     change = {"spec": {"routing": {"onDelete": "Remove"}}}
     uid = world.api.patch(API_VERSION, "PDGroup", GROUP, change, NAMESPACE)["metadata"]["uid"]
     wait_until(lambda: owners(world) == {(uid,)}, FOLLOW_SECONDS, "everything to be the group's own")

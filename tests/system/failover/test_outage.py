@@ -213,7 +213,7 @@ def test_agents_that_are_killed_at_each_step_of_a_move_make_it_once_and_lose_no_
         for node in (left, target()):
             world.installed.process("agent", node).kill()
     began_at = time.monotonic()
-    wait_until(move.is_over, STEP_SECONDS, "the move's end")
+    world.wait_until(move.is_over, STEP_SECONDS, "the move's end")
     record("agents killed during a move", seconds=round(time.monotonic() - began_at, 2))
     move.assert_made_once()
     assert store.holds() == held

@@ -241,9 +241,12 @@ class FailoverWorld:
             if not self._is_sound(node):
                 number = next(self._numbers)
                 self.accelerators(node).create([Accelerator(DEVICE, f"GPU-{node}-{number}")])
-        what = "two slots that serve and two spares"
+        self.wait_until(self._is_settled, deadline_seconds, "two slots that serve and two spares")
+
+    def wait_until(self, holds: Callable[[], object], deadline_seconds: float, what: str) -> None:
+        """Wait, and say what all objects say when it was in vain."""
         try:
-            wait_until(self._is_settled, deadline_seconds, what, tolerate=(ApiError, OSError))
+            wait_until(holds, deadline_seconds, what, tolerate=(ApiError, OSError))
         except AssertionError as missed:
             raise AssertionError(f"{missed}\n{self.told()}") from None
 
