@@ -25,7 +25,8 @@ SYSTEM = "kvpool-system"
 CHART = CHECKOUT / "charts" / "kvpool"
 SSD_FOLDER = "/var/lib/kv"
 DEVICES_A_NODE = 2
-COMMAND_SECONDS = 180
+COMMAND_SECONDS = 120
+HELM_SECONDS = 90
 READY_SECONDS = 60.0
 STORE_NODE = "node1"
 KEPT_VALUES: dict[str, str] = {
@@ -110,7 +111,7 @@ class RealSite(KvpoolObjects):
 
     def helm(self, verb: str, *arguments: str, wait: bool = True) -> str:
         """Run helm for the release's namespace."""
-        waits = ("--wait", f"--timeout={COMMAND_SECONDS}s") if wait else ()
+        waits = ("--wait", f"--timeout={HELM_SECONDS}s") if wait else ()
         return self._run([str(recipe.binary("helm")), verb, *arguments, f"--namespace={SYSTEM}", *waits])
 
     def kubectl(self, *arguments: str) -> str:
@@ -129,8 +130,22 @@ class RealSite(KvpoolObjects):
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
         )
-        assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        said = f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, f"{said}\n{self._what_runs()}"
         return done.stdout
+
+    def _what_runs(self) -> str:
+        """Every Pod with its state and the last words about it, for errors."""
+        lines = []
+        for pod in self.admin.list("v1", "Pod"):
+            states = [one["state"] for one in pod["status"].get("containerStatuses", [])]
+            ready = is_ready(pod)
+            lines.append(f"{pod['metadata']['name']}: {pod['status']['phase']} ready={ready} {states}")
+        events = self.admin.list("v1", "Event", SYSTEM)
+        lines += [
+            f"{one['involvedObject']['name']}: {one['reason']}: {one['message']}" for one in events[-30:]
+        ]
+        return "\n".join(lines)
 
     # What is seen
 

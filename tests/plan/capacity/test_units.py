@@ -398,34 +398,3 @@ def test_a_retained_unit_of_a_deleted_pool_gets_a_keeper_again_when_it_lost_its_
     assert generations(cluster) == [2]
     (unit,) = cluster.units().values()
     assert unit.release == "None"
-
-
-def test_people_are_told_of_a_lost_unit_once_on_its_pool() -> None:
-    cluster = bound_pool().change_view("node-2", UNIT, phase=UnitPhase.LOST, resident_bytes=0)
-    plan = cluster.step()
-    (told,) = [event for event in plan.events if event.reason.code == "UnitLost"]
-    assert (told.kind, str(told.key), told.event_type) == ("KVPool", "inference/chat", "Warning")
-    assert told.reason.message.startswith(f"node-2: unit {UNIT} was lost")
-    assert told.reason.message.endswith("; it is bound anew as generation 2")
-    assert [event for event in cluster.step().events if event.reason.code == "UnitLost"] == []
-
-
-def test_memory_whose_keeper_was_deleted_is_lost_and_made_anew_under_the_next_generation() -> None:
-    cluster = bound_pool()
-    key = next(key for key in cluster.pods if "node-2" in key.name)
-    del cluster.pods[key]
-    plan = cluster.step()
-    assert [event.reason.code for event in plan.events if event.event_type == "Warning"] == ["KeeperGone"]
-    cluster.agents_apply()
-    cluster.settle()
-    assert generations(cluster) == [1, 2, 1, 1]
-
-
-def test_a_unit_that_no_keeper_ever_filled_keeps_its_generation() -> None:
-    cluster = bound_pool()
-    key = next(key for key in cluster.pods if "node-2" in key.name)
-    del cluster.pods[key]
-    cluster.change_view("node-2", UNIT, phase=UnitPhase.ALLOCATING, resident_bytes=0)
-    cluster.settle()
-    assert generations(cluster) == [1, 1, 1, 1]
-    assert len(cluster.keepers()) == 4
