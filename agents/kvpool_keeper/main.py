@@ -17,6 +17,8 @@ from kvpool_keeper.metrics import metrics_route
 
 DRAIN_SECONDS = 30.0
 WAIT_SECONDS = 0.2
+FIRST_PROCESS = 1
+"""The pid of a container's own program, in its namespace."""
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -36,15 +38,24 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 async def live(options: argparse.Namespace) -> None:
-    """Run the keeper until its unit was given back or a signal came."""
+    """Run the keeper until its unit was given back or a signal came; in a container, until a signal came.
+
+    A container whose program ended is started again, and a first process that is not up yet is deaf to
+    signals: its Pod, which is deleted just then, would last for its whole grace.
+    """
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     if not await _directory_is_there(options.unit_dir, ended):
         return
     keeper = Keeper(options.unit_dir, options.address, options.drain_seconds)
+
+    def end() -> None:
+        ended.set()
+        keeper.end()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, keeper.end)
+        asyncio.get_running_loop().add_signal_handler(number, end)
     if ended.is_set():
         keeper.end()
     responder = Responder({"/metrics": metrics_route(lambda: keeper.status)})
@@ -52,6 +63,8 @@ async def live(options: argparse.Namespace) -> None:
         await responder.start(options.address, options.metrics_port)
     try:
         await keeper.run()
+        if os.getpid() == FIRST_PROCESS:
+            await ended.wait()
     finally:
         await responder.stop()
 

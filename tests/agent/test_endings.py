@@ -13,13 +13,15 @@ from unittest import mock
 
 import pytest
 
+from devcluster.process import ManagedProcess
 from kvpool.wire.v1alpha1 import agent_pb2 as wire
 from kvpool_agent import actions
 from kvpool_agent.enrolment import Enrolment, EnrolmentOptions
 from kvpool_agent.stream import OperatorStream, Session, StreamOver
-from tests.agent.node import MIB, TestNode
+from tests.agent.node import MIB, TOOLS, TestNode
 from tests.agent.quiet_node import QuietNode
 from tests.agent.scripted_operator import SERVER_NAME, ScriptedOperator
+from tests.harness.waiting import wait_until
 
 
 async def test_a_stream_that_ends_just_when_the_agent_is_told_to_end_does_not_keep_it_alive(
@@ -145,3 +147,26 @@ def test_a_plan_that_changes_its_mind_all_the_time_ends_where_it_ends(
     node.keeper_of(last)
     operator.wait_for_unit(last.name, "Bound", 30)
     assert [path.name for path in node.ssd.iterdir()] == [f"kvpool-{last.name}-g3"]
+
+
+def test_a_keeper_that_is_a_containers_own_program_gives_back_and_stays_until_it_is_told_to_end(
+    may_mount: None, node: TestNode, operator: ScriptedOperator
+) -> None:
+    """One that ended would be started again, just when its Pod is deleted, and not hear of it in time."""
+    node.start_agent()
+    node.wait_until_connected()
+    unit = node.unit()
+    operator.plan(revision=1, units=[unit])
+    directory = node.places.unit(unit.name, 1)
+    wait_until(directory.is_dir, 15, "the place of the unit")
+    program = [TOOLS / "kvpool-keeper", "--unit-dir", str(directory), "--address", node.address]
+    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *map(str, program)]
+    with ManagedProcess("container", first, node.folder / "container.log") as container:
+        operator.wait_for_unit(unit.name, "Bound")
+        operator.plan(revision=2, units=[node.unit(release="RELEASE_MODE_DRAIN")])
+        operator.wait_for_unit(unit.name, "Released")
+        (keeper,) = Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
+        with pytest.raises(AssertionError):
+            wait_until(lambda: not container.running, 2, "the keeper to end by itself")
+        os.kill(int(keeper), signal.SIGTERM)
+        assert container.wait(5) == 0

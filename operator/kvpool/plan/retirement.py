@@ -9,6 +9,7 @@ from kvpool.api.kvnode import KVNode, UnitPhase
 from kvpool.model.decisions import DeleteKeeper, DeleteKVNode, Reason, SetUnits, TellRetired
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.keeper_names import is_keeper, keeper_node
 from kvpool.plan.keepers import unwanted_keepers
 from kvpool.plan.modes import is_retiring
 from kvpool.plan.scene import Scene
@@ -87,11 +88,13 @@ def holds_anything(kvnode: KVNode) -> bool:
 def retiring_nodes(snapshot: Snapshot, seated: Iterable[str]) -> frozenset[str]:
     """Return the nodes whose agent is to remove what it keeps; `seated` are those with seats in their plan.
 
-    Also agents of nodes that no budget and no Supernode ever matched keep something on their hosts.
+    Agents of nodes that no budget and no Supernode ever matched keep something on their hosts too. A keeper's
+    Pod that is not gone holds an agent back: kubelet makes the units' folder anew for it when it restarts.
     """
     if not is_retiring(snapshot):
         return frozenset()
     kvnodes = snapshot.kvnodes
     held = {name for name, kvnode in kvnodes.items() if holds_anything(kvnode)}
+    kept = {keeper_node(pod) for pod in snapshot.pods.values() if is_keeper(pod)}
     unread = {name for name in snapshot.agents if snapshot.may_exist("KVNode", ObjectKey("", name))}
-    return frozenset({*kvnodes, *snapshot.agents} - held - unread - set(seated))
+    return frozenset({*kvnodes, *snapshot.agents} - held - kept - unread - set(seated))

@@ -103,6 +103,17 @@ def test_an_agent_is_told_to_retire_only_once_its_node_holds_nothing() -> None:
     assert retiring(cluster) == {"node-2"}
 
 
+def test_an_agent_is_not_told_while_a_keeper_of_its_node_is_only_about_to_go() -> None:
+    cluster = a_fleet()
+    ending = {key: replace(pod, deleting=True) for key, pod in cluster.pods.items() if pod.node == "node-1"}
+    uninstalled(cluster).settle()
+    cluster.pods |= ending
+    assert retiring(cluster) == {"node-2"}
+    for key in ending:
+        del cluster.pods[key]
+    assert retiring(cluster) == set(nodes(2))
+
+
 def test_agents_of_nodes_that_nothing_matched_retire_too_and_those_of_unreadable_ones_do_not() -> None:
     cluster = uninstalled(a_fleet()).settle()
     for name in ("node-8", "node-9"):
