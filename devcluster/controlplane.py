@@ -119,6 +119,16 @@ class ControlPlane:
         if self._apiserver is not None:
             self._apiserver.terminate(STOP_SECONDS)
 
+    def restart_controllers(self) -> None:
+        """Start controllers and scheduler anew.
+
+        After an outage of the API server some of their watches come back only a minute later: until then no
+        Pod is made in the place of another.
+        """
+        for process in self._others:
+            process.kill()
+            process.start()
+
     def healthy(self) -> bool:
         """True when the API server says it is ready."""
         if self._apiserver is None or not self._apiserver.running:

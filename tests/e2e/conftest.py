@@ -92,6 +92,8 @@ SUPERNODE = {
     "nodeSelector": {"matchLabels": {"pool": "gpu"}},
     "domains": ["kvpool.dev/board", "kvpool.dev/rack"],
     "spares": {"floor": 0},
+    # An accelerator that a test broke and mended is to be of use to the next one.
+    "failover": {"evidence": {"healthyDelay": "5s"}},
 }
 
 
