@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster import recipe
-from devcluster.cache import cache_folder, move_into_place
+from devcluster.build_lock import only_builder
+from devcluster.cache import move_into_place
 from devcluster.compiling import compile_command
 from devcluster.helm import unpack_helm
 from devcluster.progress import Progress
@@ -28,7 +26,7 @@ def build(part: Part) -> None:
     """Build a part unless it is there already. Raises BuildError."""
     if part.built:
         return
-    with _only_builder():
+    with only_builder():
         if part.built:  # by the one we waited for
             return
         progress = Progress(f"building {part.name}")
@@ -63,18 +61,6 @@ def _copy_gateway_api_crds(go: Path, target: Path) -> None:
     shutil.copytree(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "standard", target)
     for path in [target, *target.iterdir()]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-@contextlib.contextmanager
-def _only_builder() -> Iterator[None]:
-    """Hold the cache's build lock; a second builder waits and says so."""
-    with (cache_folder() / "build.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("another build is running in this cache: waiting for it", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from devcluster import recipe
 from devcluster.build import build
+from devcluster.build_lock import only_builder
 from devcluster.cache import CHECKOUT, keyed_folder, move_into_place
 from devcluster.images.base import base_image
 from devcluster.images.buildah import Buildah
@@ -34,9 +35,12 @@ SOURCES = (
 )
 BORROWED = CHECKOUT / "build" / "images"
 """Compiled programs that the Dockerfile copies: the build context has to hold them."""
+OCI_NAME = "org.opencontainers.image.ref.name"
 CONTAINERD_NAME = "io.containerd.image.name"
 TAR_SECONDS = 300
 KEPT_ARCHIVES = 3
+KEPT_IMAGES = 600
+"""Of buildah, layers counted: about 60 builds, 6 GiB."""
 
 
 def image_name(target: str, tag: str = TAG) -> str:
@@ -63,7 +67,9 @@ def archive() -> Path:
         build(part)
     folder = _folder()
     if not folder.exists():
-        _make(folder)
+        with only_builder():
+            if not folder.exists():  # by the one we waited for
+                _make(folder)
     return folder / "images.tar"
 
 
@@ -83,6 +89,7 @@ def _files() -> Iterator[Path]:
 
 def _make(folder: Path) -> None:
     buildah = Buildah()
+    buildah.keep_within(KEPT_IMAGES)
     arguments = {"BASE": base_image(buildah)}
     _borrow()
     partial = folder.with_name(folder.name + ".partial")
@@ -132,8 +139,13 @@ def _name_for_containerd(index: Path) -> None:
     """Give every image the name that containerd looks for, and the product's images their second tag."""
     content = json.loads(index.read_text())
     manifests = content["manifests"]
+    missing = {*map(image_name, TARGETS), PAUSE} - {
+        manifest["annotations"][OCI_NAME] for manifest in manifests
+    }
+    if missing:
+        raise BuildError(f"{index.parent} lacks {', '.join(sorted(missing))}, which was just written to it")
     for manifest in list(manifests):
-        name = manifest["annotations"]["org.opencontainers.image.ref.name"]
+        name = manifest["annotations"][OCI_NAME]
         manifest["annotations"][CONTAINERD_NAME] = name
         if name != PAUSE:
             again = {**manifest, "annotations": {CONTAINERD_NAME: name.replace(f":{TAG}", f":{NEXT_TAG}")}}

@@ -14,6 +14,7 @@ from devcluster.toolchain import BuildError
 
 BUILD_SECONDS = 1800
 ASK_SECONDS = 60
+EMPTY_SECONDS = 300
 OF_THE_MACHINE = (Path("/etc/pip.conf"), Path("/etc/ssl/certs/ca-certificates.crt"))
 """What a build borrows, so that pip and TLS work inside as they do outside; none of it is in an image."""
 
@@ -32,6 +33,19 @@ class Buildah:
         """Whether an image of that name is there."""
         asked = [*self._command, "inspect", "--type=image", name]
         return subprocess.run(asked, capture_output=True, timeout=ASK_SECONDS, check=False).returncode == 0
+
+    def keep_within(self, most_images: int) -> None:
+        """Empty the store when it holds more images than that, layers counted: each build leaves its own.
+
+        The next build starts from nothing; an archive that was made before is not touched.
+        Raises BuildError.
+        """
+        asked = [*self._command, "images", "--all", "--quiet"]
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=ASK_SECONDS, check=False)
+        if answer.returncode != 0:
+            raise BuildError(f"buildah cannot read its store: {answer.stderr.strip()}")
+        if len(answer.stdout.split()) > most_images:
+            run_shown([*self._command, "rmi", "--all", "--force"], "emptying the layer cache", EMPTY_SECONDS)
 
     def build(
         self,
