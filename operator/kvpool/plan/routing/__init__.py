@@ -1,0 +1,1 @@
+"""Which instance takes a request, and which share of them an instance gets."""

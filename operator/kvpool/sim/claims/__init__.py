@@ -1,0 +1,1 @@
+"""Published claims, run again: each with its source, its gate and what came out."""
