@@ -30,7 +30,11 @@ class Foresight:
 
 def foresee(objects: Objects, state: ClusterState, selectors: Selectors, now: Instant) -> Foresight:
     """Run both planning steps; an unknown mode cap is taken as Enforce."""
-    snapshot = live_snapshot(objects, state, selectors, now)
+    return foresee_in(live_snapshot(objects, state, selectors, now), now)
+
+
+def foresee_in(snapshot: Snapshot, now: Instant) -> Foresight:
+    """Run both planning steps on a Snapshot."""
     return Foresight(snapshot, capacity_plan(snapshot, now), failover_plan(snapshot, now))
 
 
