@@ -35,11 +35,11 @@ class Plugin:
     kubelet: RegisteringKubelet
 
     def wait_for(self, devices: dict[str, str], what: str) -> None:
-        wait_until(
-            lambda: self.kubelet.devices == devices,
-            DEADLINE_SECONDS,
-            f"{what}: {devices}\n{self.process.tail()}",
-        )
+        def known() -> bool:
+            assert self.kubelet.devices == devices, f"{self.kubelet.devices}\n{self.process.tail()}"
+            return True
+
+        wait_until(known, DEADLINE_SECONDS, f"{what}: {devices}", tolerate=(AssertionError,))
 
 
 @pytest.fixture

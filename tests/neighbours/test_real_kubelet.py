@@ -40,13 +40,13 @@ class Accelerated:
     plugin: ManagedProcess
 
     def wait_for_allocatable(self, count: int) -> None:
-        def allocatable() -> str:
+        def allocatable() -> bool:
             node = self.cluster.plane.admin.get("v1", "Node", NODE)
-            return str(node["status"]["allocatable"].get(RESOURCE))
+            found = node["status"]["allocatable"].get(RESOURCE)
+            assert found == str(count), f"{found}\n{self.plugin.tail()}"
+            return True
 
-        wait_until(
-            lambda: allocatable() == str(count), DEADLINE_SECONDS, f"{count} devices\n{self.plugin.tail()}"
-        )
+        wait_until(allocatable, DEADLINE_SECONDS, f"{count} devices", tolerate=(AssertionError,))
 
     def run_pod(self, name: str, devices: int = 0) -> None:
         container: JsonObject = {"name": "main", "image": IMAGE, "imagePullPolicy": "Never"}
@@ -69,9 +69,15 @@ class Accelerated:
     def delete_pod(self, name: str) -> None:
         self.cluster.plane.admin.delete("v1", "Pod", name, "default")
 
+    def delete_engines(self) -> None:
+        """Free all devices, in whichever order tests run."""
+        for pod in self.cluster.plane.admin.list("v1", "Pod", "default"):
+            if pod["metadata"]["name"].startswith("engine-"):
+                self.delete_pod(pod["metadata"]["name"])
+
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accelerated]:
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accelerated]:
     if reason := why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("kubelet")
@@ -93,6 +99,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accelerated]:
 
 
 @pytest.fixture
+def node(one_node: Accelerated) -> Iterator[Accelerated]:
+    """All devices are free before and after each test."""
+    yield one_node
+    one_node.delete_engines()
+
+
+@pytest.fixture
 async def asked(node: Accelerated) -> AsyncIterator[PodResources]:
     socket = node.cluster.root(NODE) / KUBELET.relative_to("/") / "pod-resources" / "kubelet.sock"
     pod_resources = PodResources(socket, frozenset({RESOURCE}), AGENT)
@@ -103,9 +116,11 @@ async def asked(node: Accelerated) -> AsyncIterator[PodResources]:
 async def wait_for_holders(asked: PodResources, holders: Mapping[str, tuple[str, ...]]) -> None:
     async def said() -> bool:
         await asked.look()
-        return not asked.trouble and asked.holders == holders
+        assert not asked.trouble
+        assert asked.holders == holders
+        return True
 
-    await wait_until_async(said, DEADLINE_SECONDS, f"{holders}; {asked.trouble}, {asked.holders}")
+    await wait_until_async(said, DEADLINE_SECONDS, f"holders {holders}", tolerate=(AssertionError,))
 
 
 async def test_kubelet_gives_a_device_to_a_pod_and_says_so_while_the_pod_is_there(
