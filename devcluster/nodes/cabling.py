@@ -50,7 +50,7 @@ def build_bridge() -> None:
 
 
 def remove_bridge(members: Iterable[str]) -> None:
-    """Remove the bridge with its routes and every cable; what is not there is fine."""
+    """Remove the bridge with its routes and every cable; what is not there is fine. Raises CablingError."""
     for link in (*members, BRIDGE):
         _quietly(["ip", "link", "delete", link])
 
@@ -94,7 +94,7 @@ def drop_at(member: Member, name: str) -> None:
 
 
 def admit_at(member: Member, name: str) -> None:
-    """Undo `drop_at`, however often it was done."""
+    """Undo `drop_at`, however often it was done. Raises CablingError."""
     for rule in _drop_rules(name):
         while _quietly([*member.enter(), "iptables", "--wait", "--delete", *rule]):
             pass
@@ -110,13 +110,20 @@ def _ip(lines: Sequence[str], enter: Sequence[str] = ()) -> None:
 
 
 def _checked(command: Sequence[str], input_text: str = "") -> None:
-    result = subprocess.run(
-        command, input=input_text, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
-    )
+    result = _ended(command, input_text)
     if result.returncode != 0:
         raise CablingError(f"`{' '.join(command)}`: {result.stderr.strip()}\n{input_text}".rstrip())
 
 
 def _quietly(command: Sequence[str]) -> bool:
-    result = subprocess.run(command, capture_output=True, timeout=COMMAND_SECONDS, check=False)
-    return result.returncode == 0
+    return _ended(command).returncode == 0
+
+
+def _ended(command: Sequence[str], input_text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end. Raises CablingError when it has none in time."""
+    try:
+        return subprocess.run(
+            command, input=input_text, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CablingError(f"`{' '.join(command)}`: no end after {COMMAND_SECONDS} s") from error

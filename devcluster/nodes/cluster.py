@@ -66,8 +66,8 @@ class RealCluster:
         cgroups.prune()
         try:
             self._start()
-        except BaseException:  # also when interrupted, nothing half started may stay; raised on
-            self.stop()
+        except BaseException as error:  # also when interrupted, nothing half started may stay; raised on
+            self._stop_after(error)
             raise
         return self
 
@@ -87,17 +87,29 @@ class RealCluster:
         _together([self._machine(name).power_on for name in self._first_names])
 
     def stop(self) -> None:
-        """End everything: processes, mounts, links, cgroups, and the nodes' disks; logs stay."""
-        for node in self._nodes.values():
-            node.member.kill()
-        self._headquarters.stop()
-        cabling.remove_bridge([CONTROL_PLANE, *self._nodes])
-        self._owner.kill()
-        cgroups.remove(self.name)
-        for node in self._nodes.values():
-            shutil.rmtree(node.disk, ignore_errors=True)
-        self._nodes.clear()
-        self._layers.close()
+        """End everything: processes, mounts, links, cgroups, and the nodes' disks; logs stay.
+
+        Every step is taken, whatever the others raise: OSError, CablingError or CgroupError.
+        """
+        nodes = list(self._nodes.values())
+        with contextlib.ExitStack() as steps:  # the last one first
+            steps.callback(self._layers.close)
+            steps.callback(self._nodes.clear)
+            for node in nodes:
+                steps.callback(shutil.rmtree, node.disk, ignore_errors=True)
+            steps.callback(cgroups.remove, self.name)
+            steps.callback(self._owner.kill)
+            steps.callback(cabling.remove_bridge, [CONTROL_PLANE, *self._nodes])
+            steps.callback(self._headquarters.stop)
+            for node in nodes:
+                steps.callback(node.member.kill)
+
+    def _stop_after(self, first: BaseException) -> None:
+        """Stop, and let what goes wrong then be a note of the error that it was stopped for."""
+        try:
+            self.stop()
+        except (OSError, cabling.CablingError, cgroups.CgroupError) as error:
+            first.add_note(f"Nor could all of it be stopped: {error}")
 
     def __enter__(self) -> RealCluster:
         return self.start()
@@ -105,7 +117,10 @@ class RealCluster:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        if value is None:
+            self.stop()
+        else:
+            self._stop_after(value)
 
     def stop_control_plane(self) -> None:
         """End etcd, API server, controllers and scheduler at once; nodes and pods go on, DNS too."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from devcluster.process import ProcessError
 LINE_BYTES = 4096
 ASK_SECONDS = 60.0
 DONE = "done"
+TROUBLES = (ValueError, OSError, ProcessError, CablingError, CgroupError, subprocess.TimeoutExpired)
+"""What an action raises when it does not work; the nodes are held on."""
 
 
 def actions(cluster: RealCluster) -> dict[str, Callable[[str], None]]:
@@ -36,21 +40,31 @@ def serve(cluster: RealCluster, path: Path) -> None:
         while True:
             connection, _ = server.accept()
             with connection:
-                connection.settimeout(ASK_SECONDS)
-                try:
-                    answer = _done(cluster, connection.recv(LINE_BYTES).decode())
-                    connection.sendall(answer.encode())
-                except OSError:
-                    continue  # who asked has gone
+                _answer(cluster, connection)
 
 
 def ask(path: Path, action: str, node: str) -> str:
-    """Ask for an action; `done`, or what is wrong with it. Raises OSError when nobody serves."""
+    """Ask for an action; `done`, or what is wrong with it. Raises OSError when nobody serves, or no more."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(ASK_SECONDS)
         client.connect(str(path))
         client.sendall(f"{action} {node}".encode())
-        return client.recv(LINE_BYTES).decode()
+        answer = client.recv(LINE_BYTES).decode(errors="replace")
+    if not answer:
+        raise ConnectionAbortedError(f"no answer to {action} {node}: who held the nodes has ended")
+    return answer
+
+
+def _answer(cluster: RealCluster, connection: socket.socket) -> None:
+    """Do what one client asks. It may go away at any moment; what it asked for is done all the same."""
+    connection.settimeout(ASK_SECONDS)
+    try:
+        asked = connection.recv(LINE_BYTES).decode(errors="replace")
+    except OSError:
+        return
+    answer = _done(cluster, asked)
+    with contextlib.suppress(OSError):
+        connection.sendall(answer.encode())
 
 
 def _done(cluster: RealCluster, asked: str) -> str:
@@ -60,6 +74,6 @@ def _done(cluster: RealCluster, asked: str) -> str:
         return f"{action!r} is none of {', '.join(possible)}"
     try:
         possible[action](node)
-    except (ValueError, ProcessError, CablingError, CgroupError) as error:
-        return str(error)
+    except TROUBLES as error:
+        return str(error) or type(error).__name__
     return DONE

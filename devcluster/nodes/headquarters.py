@@ -50,6 +50,8 @@ class Headquarters:
 
     def stop(self) -> None:
         """End everything."""
-        if self._plane is not None:
-            self._plane.stop()
-        self.member.kill()
+        try:
+            if self._plane is not None:
+                self._plane.stop()
+        finally:
+            self.member.kill()

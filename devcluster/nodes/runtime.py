@@ -57,10 +57,13 @@ def import_image(member: Member, archive: Path, processes: bool = True) -> None:
     base = base_name(archive)
     named = [f"--base-name={base}"] if base else []
     command = [*member.enter(processes), *CTR, "images", "import", *named, "-"]
-    with archive.open("rb") as stream:
-        result = subprocess.run(
-            command, stdin=stream, capture_output=True, text=True, timeout=IMPORT_SECONDS, check=False
-        )
+    try:
+        with archive.open("rb") as stream:
+            result = subprocess.run(
+                command, stdin=stream, capture_output=True, text=True, timeout=IMPORT_SECONDS, check=False
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProcessError(f"{member.name}: {archive}: cannot be imported: {error}") from error
     if result.returncode != 0:
         raise ProcessError(f"{member.name}: {archive}: cannot be imported: {result.stderr.strip()}")
 
