@@ -105,6 +105,10 @@ class Instance(Protocol):
         """Requests that were sent to it and have not ended."""
 
     @property
+    def prefill_tokens(self) -> int:
+        """Prompt tokens that were sent to it and are not computed; 0 where an instance only decodes."""
+
+    @property
     def timing(self) -> TimingModel:
         """Its constants, as they are believed to be."""
 
@@ -134,6 +138,10 @@ class PrefillInstance(Protocol):
     @property
     def outstanding(self) -> int:
         """Prompts that were sent to it and are not computed."""
+
+    @property
+    def prefill_tokens(self) -> int:
+        """Tokens of those prompts that are not computed."""
 
     @property
     def timing(self) -> TimingModel:
