@@ -8,6 +8,7 @@ from pydantic import Field
 from kvpool.api.common import LabelSelector, Mode, Name, ObjectMeta, ShortText
 from kvpool.api.conditions import Conditions
 from kvpool.api.moment import Moment
+from kvpool.api.planning import ModelStatus, PoolPlanning, SessionStatus
 from kvpool.api.quantity import PositiveSize, Quantity
 from kvpool.api.schema import (
     NOT_SUPPORTED_YET,
@@ -179,8 +180,8 @@ class KVPoolSpec(Model):
     """Not supported yet."""
     ranks: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
     """Not supported yet."""
-    planning: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
-    """Not supported yet."""
+    planning: PoolPlanning | None = None
+    """What the planner reckons with: model, sessions, accelerators, placement."""
 
 
 class PoolNodes(Model):
@@ -231,6 +232,10 @@ class KVPoolStatus(Model):
     """Who else brought memory, the most first; the sum of all of it is `tiers[].foreign`."""
     nodes: PoolNodes = PoolNodes()
     """How far the nodes hold their shares."""
+    sessions: SessionStatus | None = None
+    """Sessions that fit into what is admitted; absent without `spec.planning`."""
+    model: ModelStatus | None = None
+    """What was derived of the model in `spec.planning`."""
     enforcement: Annotated[tuple[Enforcement, ...], ListMap("field"), Field(max_length=32)] = ()
     """Who enforces what was asked for; nothing is accepted and silently ignored."""
     conditions: Conditions = ()

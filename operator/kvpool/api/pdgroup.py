@@ -20,6 +20,7 @@ from kvpool.api.conditions import Conditions
 from kvpool.api.duration import PositiveDuration
 from kvpool.api.kvpool import Port
 from kvpool.api.moment import Moment
+from kvpool.api.planning import GroupPlanning, Slo
 from kvpool.api.schema import Cel, Column, Later, ListAtomic, ListMap, Model, cel, resource
 
 
@@ -270,6 +271,10 @@ class PDGroupSpec(Model):
     """The decode engines."""
     ratio: Ratio | None = None
     """Bounds on prefill instances per decode instance."""
+    slo: Slo = Slo()
+    """What requests are promised."""
+    planning: GroupPlanning | None = None
+    """What the planner reckons with: requests and engines; without, no ratio is recommended."""
     routing: Routing = Routing()
     """Weights and where they go."""
 
@@ -314,10 +319,16 @@ class RoutingStatus(Model):
 
 
 class RatioStatus(Model):
-    """Prefill to decode instances that serve now."""
+    """Prefill to decode instances that serve now, and that should."""
 
     current: Annotated[str, Field(max_length=16)] = ""
     """Serving prefill to serving decode instances, such as 2/4."""
+    recommended: Annotated[str, Field(max_length=16)] = ""
+    """Prefill to decode instances that serve most requests with as many instances, such as 3/2."""
+    limited_by: Annotated[str, Field(max_length=64)] = ""
+    """What keeps the recommended ratio from serving more."""
+    message: ShortText = ""
+    """The figures behind the recommendation, for people."""
 
 
 class PDGroupStatus(Model):

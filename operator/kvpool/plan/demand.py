@@ -127,7 +127,6 @@ def _refusal(pool: KVPool) -> Reason | None:
         "tenants": spec.tenants,
         "lend": spec.lend,
         "ranks": spec.ranks,
-        "planning": spec.planning,
         "store.lmcache": spec.store.lmcache,
     }
     unsupported = sorted(name for name, value in later.items() if value is not None and value != ())

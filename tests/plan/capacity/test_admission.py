@@ -159,7 +159,6 @@ def test_a_bad_edit_keeps_what_was_admitted() -> None:
         ({"store": {}}, "StoreInvalid", "names 0 stores"),
         ({"store": {"none": {}, "mooncake": {"master": {"address": "m"}}}}, "StoreInvalid", "names 2 stores"),
         ({"cohort": "chat"}, "NotSupported", "spec.cohort is not supported yet"),
-        ({"planning": {"model": {}}}, "NotSupported", "spec.planning is not supported yet"),
     ],
 )
 def test_a_spec_that_cannot_be_granted_is_refused_and_keeps_what_was_admitted(
