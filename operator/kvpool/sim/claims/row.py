@@ -1,4 +1,4 @@
-"""What is said of one published claim after it was run again."""
+"""What is said of one published claim after it was run again. How it is run is in `experiment.py`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
