@@ -1,8 +1,8 @@
 """How a claim is run again: its parameters, the traces it needs, and the function that holds it to its gate.
 
 A module of experiments defines, for each claim, a frozen pydantic model of its parameters, whose defaults are
-those of `docs/claims/<number>.yaml`, and a constant `EXPERIMENTS`, a tuple of :class:`Experiment`. Nothing reads
-a file here: whoever runs an experiment hands in its parameters and workloads.
+those of `docs/claims/<number>.yaml`, and a constant `EXPERIMENTS`, a tuple of :class:`Experiment`. No file is
+read here: whoever runs an experiment hands in its parameters and workloads.
 """
 
 from collections.abc import Callable, Mapping
