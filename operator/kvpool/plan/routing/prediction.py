@@ -8,9 +8,9 @@ when they are exchangeable with the last ones. That bounds serve memory better t
 """
 
 import math
-from bisect import bisect_left, insort
-from collections import deque
 from dataclasses import dataclass
+
+from kvpool.plan.sliding_window import SlidingWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +37,21 @@ class Prediction:
     bound_tokens: int
 
 
-class RatioWindow:
-    """The last ratios of true to predicted length: their mean and an upper quantile."""
-
-    def __init__(self, size: int) -> None:
-        self._last: deque[float] = deque()
-        self._sorted: list[float] = []
-        self._size = size
-
-    def add(self, ratio: float) -> None:
-        """Take in one more; the oldest leaves when the window is full."""
-        if len(self._last) == self._size:
-            del self._sorted[bisect_left(self._sorted, self._last.popleft())]
-        self._last.append(ratio)
-        insort(self._sorted, ratio)
-
-    def mean(self) -> float:
-        """Mean ratio; 1 before any was seen."""
-        return math.fsum(self._sorted) / len(self._sorted) if self._sorted else 1.0
-
-    def upper(self, alpha: float) -> float | None:
-        """The ratio that at most a share `alpha` of new ones is above; None while too few were seen."""
-        rank = math.ceil((len(self._sorted) + 1) * (1 - alpha))
-        return self._sorted[rank - 1] if rank <= len(self._sorted) else None
-
-
 class LengthPredictor:
     """Learns from answers that ended; asked before each one that begins."""
 
     def __init__(self, settings: PredictionSettings | None = None) -> None:
         self._settings = settings or PredictionSettings()
         self._log_means: dict[tuple[str, str], float] = {}
-        self._windows: dict[str, RatioWindow] = {}
+        self._windows: dict[str, SlidingWindow] = {}
 
     def predict(self, slo_class: str, client: str) -> Prediction:
         """Of a client that was not seen yet, what its class has; of a class not seen, the first setting."""
         settings = self._settings
         centre = self._centre(slo_class, client)
         window = self._windows.get(slo_class)
-        mean = centre * window.mean() if window else centre
+        ratio = window.mean() if window else None
+        mean = centre if ratio is None else centre * ratio
         upper = window.upper(settings.alpha) if window else None
         bound = settings.most_tokens if upper is None else math.ceil(centre * upper)
         mean_tokens = min(settings.most_tokens, max(1, round(mean)))
@@ -83,7 +59,7 @@ class LengthPredictor:
 
     def learn(self, slo_class: str, client: str, output_tokens: int) -> None:
         """Take in the true length of an answer, at least 1 token."""
-        window = self._windows.setdefault(slo_class, RatioWindow(self._settings.ratios))
+        window = self._windows.setdefault(slo_class, SlidingWindow(self._settings.ratios))
         window.add(output_tokens / self._centre(slo_class, client))
         for key in ((slo_class, client), (slo_class, "")) if client else ((slo_class, ""),):
             before = self._log_means.get(key)

@@ -1,0 +1,1 @@
+"""Programs of many turns, as agents run them: which may hold memory, which wait, which leave."""
