@@ -1,0 +1,1 @@
+"""Workloads that are made, not read: each file one kind, with its parameters and its seed."""
