@@ -5,13 +5,18 @@ import sys
 import click
 
 from kvpool.cli.faults import ExitCode
-from kvpool.cli.options import Options
+from kvpool.cli.options import Format, Options
 from kvpool.cli.printing import render
 from kvpool.cli.screen import Screen
 
 
 def answer(screen: Screen, options: Options) -> None:
     """Print a screen; exits with code 1 when it has findings."""
-    click.echo(render(screen, options.output))
+    answer_as(screen, options.output)
+
+
+def answer_as(screen: Screen, output: Format) -> None:
+    """Print a screen in one form; exits with code 1 when it has findings."""
+    click.echo(render(screen, output))
     if screen.findings:
         sys.exit(ExitCode.FINDINGS)

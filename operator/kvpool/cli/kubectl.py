@@ -1,12 +1,10 @@
 """`kubectl kvpool`: the plugin's verbs, and how their faults end."""
 
-import sys
 from importlib.metadata import version
-from io import TextIOWrapper
 
 import click
 
-from kvpool.cli.faults import CliError, ExitCode
+from kvpool.cli.ending import run_to_end
 from kvpool.cli.verbs.adopt import adopt
 from kvpool.cli.verbs.drain import drain, undrain
 from kvpool.cli.verbs.explain import explain
@@ -17,6 +15,7 @@ from kvpool.cli.verbs.status import status
 from kvpool.cli.verbs.timeline import timeline
 from kvpool.cli.verbs.top import top
 from kvpool.cli.verbs.uninstall import uninstall
+from kvpool.cli.verbs.whatif import whatif
 
 
 @click.group(
@@ -28,28 +27,24 @@ def kvpool() -> None:
     """KV-cache memory of AI supernodes: where it is, why, and what to do."""
 
 
-for verb in (status, top, explain, timeline, plan, drain, undrain, pause, resume, report, adopt, uninstall):
+for verb in (
+    status,
+    top,
+    explain,
+    timeline,
+    plan,
+    whatif,
+    drain,
+    undrain,
+    pause,
+    resume,
+    report,
+    adopt,
+    uninstall,
+):
     kvpool.add_command(verb)
 
 
 def main() -> None:
     """Run the plugin; expected faults end with one message and exit code 2."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # As kubectl does, whatever the locale says: names and texts of objects may hold any character.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    try:
-        kvpool.main(prog_name="kubectl kvpool", standalone_mode=False)
-    except CliError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(ExitCode.TROUBLE)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(ExitCode.TROUBLE)
-    except OSError as error:
-        # What a verb itself reads and writes is told above; this is the answer, to a full disk for one.
-        click.echo(f"error: the answer could not be written: {error}", err=True)
-        sys.exit(ExitCode.TROUBLE)
-    except click.exceptions.Abort:
-        click.echo("stopped", err=True)
-        sys.exit(ExitCode.TROUBLE)
+    run_to_end(kvpool, "kubectl kvpool")

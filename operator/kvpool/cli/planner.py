@@ -1,0 +1,60 @@
+"""`kvpool`: the planner and the simulator as a command line of its own, which needs no cluster.
+
+It imports none of kopf, kubernetes and grpc, so that it runs where only click, rich and PyYAML are.
+"""
+
+from importlib.metadata import version
+from typing import Final
+
+import click
+
+from kvpool.cli.ending import run_to_end
+
+
+class FileOrVerb(click.Group):
+    """A group whose first argument may be a file: `simulate FILE` is `simulate run FILE`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Put `run` before a first argument that is no verb."""
+        if args and "run" in self.commands and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine, 1 findings, 2 wrong usage or a file that cannot be used.",
+)
+@click.version_option(version("kvpool"), prog_name="kvpool")
+def kvpool() -> None:
+    """KV-cache memory of AI supernodes: how much, where, to whom, and what if."""
+
+
+@click.group(cls=FileOrVerb)
+def simulate() -> None:
+    """Run workloads through the planner's own decisions: `kvpool simulate SCENARIO.yaml`."""
+
+
+@click.group()
+def trace() -> None:
+    """Make traces from what your own servers have logged."""
+
+
+VERBS: Final[tuple[click.Command, ...]] = ()
+SIMULATIONS: Final[tuple[click.Command, ...]] = ()
+"""Below `simulate`; the one named `run` is what `kvpool simulate FILE` means."""
+TRACES: Final[tuple[click.Command, ...]] = ()
+"""Below `trace`."""
+
+for group, verbs in ((kvpool, VERBS), (simulate, SIMULATIONS), (trace, TRACES)):
+    for verb in verbs:
+        group.add_command(verb)
+    if group is not kvpool and verbs:
+        kvpool.add_command(group)
+
+
+def main() -> None:
+    """Run the command line; expected faults end with one message and exit code 2."""
+    run_to_end(kvpool, "kvpool")

@@ -1,0 +1,67 @@
+"""Says which known word a misspelt one was probably meant to be, and where in a document it stands."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+_SIMILAR: Final = 0.6
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'price'?` for `pric`, and nothing when no known word is near."""
+    folded = {name.lower(): name for name in sorted(known)}
+    near = get_close_matches(word.lower(), list(folded), n=1, cutoff=_SIMILAR)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def faults_of(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Return one line for each fault of a document that did not fit a model: where, what, what to write.
+
+    `tiers[1].pric: no such field; did you mean 'price'?`
+    """
+    return [_told(model, fault["loc"], fault["type"], fault["msg"]) for fault in error.errors()]
+
+
+def _told(model: type[BaseModel], where: Sequence[int | str], kind: str, message: str) -> str:
+    place = path_of(where)
+    if kind == "extra_forbidden":
+        known = _fields_beside(model, where)
+        near = suggestion(str(where[-1]), known)
+        return f"{place}: no such field{near or '; known are ' + ', '.join(known)}"
+    if kind == "missing":
+        return f"{place}: is missing"
+    return f"{place or 'the document'}: {message.removeprefix('Value error, ')}"
+
+
+def path_of(where: Sequence[int | str]) -> str:
+    """Return `options[0].tiers[1].price` for the steps of a path."""
+    text = ""
+    for step in where:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+def _fields_beside(model: type[BaseModel], where: Sequence[int | str]) -> list[str]:
+    """Names that are known where the last step of the path stands."""
+    candidates = [model]
+    for step in where[:-1]:
+        inner = [
+            found
+            for candidate in candidates
+            for name, field in candidate.model_fields.items()
+            if step in (name, field.alias)
+            for found in _models_in(field.annotation)
+        ]
+        # An index, a key of a mapping or the tag of a union leads to no other model.
+        candidates = inner or candidates
+    return sorted(
+        field.alias or name for candidate in candidates for name, field in candidate.model_fields.items()
+    )
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _models_in(part)]

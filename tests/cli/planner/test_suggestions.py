@@ -1,0 +1,60 @@
+"""A misspelt field is answered with where it stands and what it probably is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field, ValidationError
+
+from kvpool.api.schema import Model
+from kvpool.cli.planning.suggestions import faults_of, path_of, suggestion
+
+
+class Cheap(Model):
+    kind: Literal["cheap"]
+    price_each: float
+
+
+class Dear(Model):
+    kind: Literal["dear"]
+    luxury_tax: float
+
+
+class Shelf(Model):
+    items: tuple[Annotated[Cheap | Dear, Field(discriminator="kind")], ...] = ()
+    by_name: dict[str, Cheap] = Field(default_factory=dict)
+    label: str | None = None
+
+
+def faults(document: object) -> list[str]:
+    with pytest.raises(ValidationError) as caught:
+        Shelf.model_validate(document)
+    return faults_of(caught.value, Shelf)
+
+
+def test_a_near_word_is_suggested_and_a_far_one_is_not() -> None:
+    assert suggestion("pric", ("price", "power")) == "; did you mean 'price'?"
+    assert suggestion("SESIONS", ("sessions",)) == "; did you mean 'sessions'?"
+    assert suggestion("zebra", ("price", "power")) == ""
+
+
+def test_a_misspelt_field_is_told_with_its_place_and_the_name_as_people_write_it() -> None:
+    assert faults({"lable": "x"}) == ["lable: no such field; did you mean 'label'?"]
+    item = {"kind": "cheap", "priceEach": 1, "priceEech": 2}
+    assert faults({"byName": {"a": item}}) == ["byName.a.priceEech: no such field; did you mean 'priceEach'?"]
+
+
+def test_a_field_inside_one_kind_of_a_union_is_told_apart_from_the_other_kinds() -> None:
+    item = {"kind": "dear", "luxuryTax": 1, "luxuriTax": 2}
+    assert faults({"items": [item]}) == ["items[0].dear.luxuriTax: no such field; did you mean 'luxuryTax'?"]
+
+
+def test_where_nothing_is_near_the_known_fields_are_listed() -> None:
+    assert faults({"zebra": 1}) == ["zebra: no such field; known are byName, items, label"]
+
+
+def test_missing_and_wrong_values_are_told_with_their_place() -> None:
+    assert faults({"byName": {"a": {"kind": "cheap"}}}) == ["byName.a.priceEach: is missing"]
+    assert faults([]) == ["the document: Input should be a valid dictionary or instance of Shelf"]
+    assert path_of(("options", 0, "tiers", 1, "price")) == "options[0].tiers[1].price"
