@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
-from devcluster import recipe
+from devcluster import in_use, recipe
 from devcluster.build import build
 from devcluster.build_lock import only_builder
-from devcluster.cache import CHECKOUT, keyed_folder, move_into_place
+from devcluster.cache import CHECKOUT, cache_folder, keyed_folder, move_into_place
+from devcluster.images import layout as oci
 from devcluster.images.base import base_image
 from devcluster.images.buildah import Buildah
 from devcluster.toolchain import BuildError
@@ -20,8 +21,9 @@ from devcluster.toolchain import BuildError
 TARGETS = ("operator", "agent", "keeper", "neighbours")
 TAG = "dev"
 NEXT_TAG = "next"
-"""The same image under another tag: what an upgrade goes to."""
+"""Images of the same content that are others all the same: what an upgrade goes to."""
 PAUSE = "localhost/pause:dev"
+FILE = "images.tar"
 SOURCES = (
     ".dockerignore",
     "Dockerfile",
@@ -33,14 +35,18 @@ SOURCES = (
     "pyproject.toml",
     "requirements",
 )
+MAKERS = (Path(oci.__file__),)
+"""What makes images out of images."""
 BORROWED = CHECKOUT / "build" / "images"
 """Compiled programs that the Dockerfile copies: the build context has to hold them."""
-OCI_NAME = "org.opencontainers.image.ref.name"
-CONTAINERD_NAME = "io.containerd.image.name"
+VARIABLE = "KVPOOL_IMAGES"
 TAR_SECONDS = 300
 KEPT_ARCHIVES = 3
+"""In the cache, if nobody uses more of them."""
 KEPT_IMAGES = 600
 """Of buildah, layers counted: about 60 builds, 6 GiB."""
+_in_use: dict[Path, TextIO] = {}
+"""By this process, until it ends: no other one may remove these folders meanwhile."""
 
 
 def image_name(target: str, tag: str = TAG) -> str:
@@ -51,32 +57,55 @@ def image_name(target: str, tag: str = TAG) -> str:
 def built() -> Path:
     """The archive of the images as the sources are now; `KVPOOL_IMAGES` names another.
 
-    Raises NotBuiltError.
+    It stays until this process ends. Raises NotBuiltError.
     """
-    path = Path(os.environ.get("KVPOOL_IMAGES") or _folder() / "images.tar")
-    if not path.exists():
-        raise recipe.NotBuiltError(
-            f"the images are not built yet ({path}): run `python -m devcluster.images`"
-        )
-    return path
+    named = os.environ.get(VARIABLE)
+    path = Path(named) if named else _folder() / FILE
+    if _kept(path):
+        return path
+    if named:
+        raise recipe.NotBuiltError(f"{VARIABLE} names {path}, and there is no such file")
+    raise recipe.NotBuiltError(f"the images are not built yet ({path}): run `python -m devcluster.images`")
 
 
 def archive() -> Path:
-    """Build what is missing and return the archive. Raises BuildError."""
+    """Build what is missing and return the archive; nothing when `KVPOOL_IMAGES` names one.
+
+    It stays until this process ends. Raises BuildError.
+    """
+    if os.environ.get(VARIABLE):
+        try:
+            return built()
+        except recipe.NotBuiltError as error:
+            raise BuildError(str(error)) from error
     for part in (recipe.TRAEFIK, recipe.PAUSE):
         build(part)
     folder = _folder()
-    if not folder.exists():
+    path = folder / FILE
+    if not _kept(path):
         with only_builder():
-            if not folder.exists():  # by the one we waited for
+            if not _kept(path):  # nor made by the one we waited for
                 _make(folder)
-    return folder / "images.tar"
+                _kept(path)
+    return path
+
+
+def _kept(path: Path) -> bool:
+    """Whether an archive is there; one of the cache is in use from now on."""
+    folder = path.resolve().parent
+    if path.is_file() and folder.parent == _parent() and folder not in _in_use:
+        _in_use[folder] = in_use.use(folder)
+    return path.is_file()
+
+
+def _parent() -> Path:
+    return cache_folder() / "devcluster"
 
 
 def _folder() -> Path:
     programs = [str(part.folder) for part in (recipe.TRAEFIK, recipe.PAUSE)]
     base = os.environ.get("KVPOOL_BASE", "")
-    return keyed_folder("images", sorted(_files()), [base, *TARGETS, TAG, NEXT_TAG, *programs])
+    return keyed_folder("images", [*sorted(_files()), *MAKERS], [base, *TARGETS, TAG, NEXT_TAG, *programs])
 
 
 def _files() -> Iterator[Path]:
@@ -92,8 +121,9 @@ def _make(folder: Path) -> None:
     buildah.keep_within(KEPT_IMAGES)
     arguments = {"BASE": base_image(buildah)}
     _borrow()
+    for left in _parent().glob("images-*.partial"):  # by builders that were ended: there is no other one now
+        shutil.rmtree(left)
     partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
     layout = partial / "layout"
     layout.mkdir(parents=True)
     for target in TARGETS:
@@ -114,18 +144,14 @@ def _make(folder: Path) -> None:
         shown=f"the image {PAUSE}",
     )
     buildah.push(PAUSE, layout)
-    _name_for_containerd(layout / "index.json")
-    _pack(layout, partial / "images.tar")
+    names = [image_name(target) for target in TARGETS]
+    oci.name_for_containerd(layout, [*names, PAUSE])
+    oci.add_versions(layout, names, NEXT_TAG)
+    _pack(layout, partial / FILE)
     shutil.rmtree(layout)
     move_into_place(partial, folder)
-    _forget_all_but_newest(folder.parent)
-
-
-def _forget_all_but_newest(parent: Path) -> None:
-    """Others may run with an older archive, so that some are kept."""
-    archives = [path for path in parent.glob("images-*") if not path.name.endswith(".partial")]
-    for older in sorted(archives, key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
-        shutil.rmtree(older, ignore_errors=True)
+    others = [path for path in _parent().glob("images-*") if path.is_dir() and path != folder]
+    in_use.forget(others, KEPT_ARCHIVES - 1)
 
 
 def _borrow() -> None:
@@ -133,24 +159,6 @@ def _borrow() -> None:
     shutil.rmtree(BORROWED, ignore_errors=True)
     BORROWED.mkdir(parents=True)
     shutil.copy2(recipe.binary("traefik"), BORROWED / "traefik")
-
-
-def _name_for_containerd(index: Path) -> None:
-    """Give every image the name that containerd looks for, and the product's images their second tag."""
-    content = json.loads(index.read_text())
-    manifests = content["manifests"]
-    missing = {*map(image_name, TARGETS), PAUSE} - {
-        manifest["annotations"][OCI_NAME] for manifest in manifests
-    }
-    if missing:
-        raise BuildError(f"{index.parent} lacks {', '.join(sorted(missing))}, which was just written to it")
-    for manifest in list(manifests):
-        name = manifest["annotations"][OCI_NAME]
-        manifest["annotations"][CONTAINERD_NAME] = name
-        if name != PAUSE:
-            again = {**manifest, "annotations": {CONTAINERD_NAME: name.replace(f":{TAG}", f":{NEXT_TAG}")}}
-            manifests.append(again)
-    index.write_text(json.dumps(content))
 
 
 def _pack(layout: Path, target: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from devcluster import in_use
 from devcluster.cache import KEY_LENGTH, cache_folder, move_into_place
 from devcluster.nodes import archives, runtime
 from devcluster.nodes.layout import MEMORY_FOLDER, RUN_FOLDER
@@ -44,14 +45,13 @@ class LayerStore:
         if not self.images:
             return
         with _locked():
-            self._use = _use_file(self.folder).open("w")
-            fcntl.flock(self._use, fcntl.LOCK_SH)
+            self._use = in_use.use(self.folder)
             if self.folder.exists():
-                self.folder.touch()  # lately used
                 return
             with tempfile.TemporaryDirectory(prefix="unpacking-", dir=_parent()) as scratch:
                 self._import(Path(scratch))
-            _forget_old(self.folder)
+            others = [path for path in _parent().glob(f"{PREFIX}*") if path.is_dir() and path != self.folder]
+            in_use.forget(others, KEPT)
 
     def close(self) -> None:
         """Say that no node uses it any more; one that was never opened is fine."""
@@ -97,23 +97,6 @@ def _lend(source: Path, target: Path) -> None:
             _lend(entry, lent)
         else:
             lent.symlink_to(entry)
-
-
-def _forget_old(used: Path) -> None:
-    others = [folder for folder in _parent().glob(f"{PREFIX}*") if folder.is_dir() and folder != used]
-    others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in others[KEPT:]:
-        with _use_file(folder).open("w") as use:
-            try:
-                fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue  # some cluster's nodes have it
-            shutil.rmtree(folder)
-            _use_file(folder).unlink()
-
-
-def _use_file(folder: Path) -> Path:
-    return folder.with_suffix(".use")
 
 
 def _parent() -> Path:

@@ -1,4 +1,4 @@
-"""A cluster of real nodes that cannot be stopped in one thing is stopped in all others, and its error told."""
+"""A cluster of real nodes that cannot be stopped in one thing is stopped in all others, and says why."""
 
 from __future__ import annotations
 
