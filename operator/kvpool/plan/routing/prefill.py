@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvpool.plan.routing.views import Ask, PrefillInstance
+from kvpool.plan.trajectories.early_abort import comes_too_late
 
 
 class EarliestPrefill:
@@ -62,7 +63,7 @@ class Conductor:
         best = max(ask.overlap(place).tokens for place in range(len(instances)))
         costs = [self._cost_ns(ask, place, instance, best) for place, instance in enumerate(instances)]
         place = min(range(len(costs)), key=lambda one: (costs[one], one))
-        if self._settings.refuses and costs[place] > ask.objective.ttft_ns:
+        if self._settings.refuses and comes_too_late(now_ns, costs[place], now_ns + ask.objective.ttft_ns):
             return None
         return place
 

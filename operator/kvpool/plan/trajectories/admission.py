@@ -113,15 +113,6 @@ def finished_groups(programs: Sequence[Program]) -> tuple[int, ...]:
     return tuple(sorted({one.group for one in programs} - alive))
 
 
-def comes_too_late(now_ns: int, first_token_after_ns: int, deadline_ns: int) -> bool:
-    """Whether a request is better dropped now: its first token is predicted past its deadline.
-
-    Early abort as in S-LoRA (Sheng et al., arXiv 2311.03285): work for an answer that nobody waits for makes
-    the next one late too.
-    """
-    return now_ns + first_token_after_ns > deadline_ns
-
-
 def _aged(program: Program, now_ns: int, settings: AdmissionSettings) -> bool:
     return not program.admitted and now_ns - program.waiting_since_ns >= settings.age_ns
 

@@ -1,0 +1,1 @@
+"""Programs of many turns on an engine with a few slots and a pool of memory."""
