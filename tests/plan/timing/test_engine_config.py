@@ -1,0 +1,177 @@
+"""The `config.json` of a model gives the same shape as its model card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kvpool.plan.timing.engine_config import shape_of_config
+from kvpool.plan.timing.shapes import SHAPES
+
+
+def dense(layers: int, hidden: int, inner: int, vocabulary: int, **more: object) -> dict[str, Any]:
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "vocab_size": vocabulary,
+        "num_key_value_heads": 8,
+        **more,
+    }
+
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "Llama-3.1-8B": dense(32, 4_096, 14_336, 128_256, num_attention_heads=32),
+    "Llama-3.1-70B": dense(80, 8_192, 28_672, 128_256, num_attention_heads=64),
+    "Llama-3.1-405B": dense(126, 16_384, 53_248, 128_256, num_attention_heads=128),
+    "Qwen3-8B": dense(36, 4_096, 12_288, 151_936, num_attention_heads=32, head_dim=128),
+    "Qwen3-32B": dense(64, 5_120, 25_600, 151_936, num_attention_heads=64, head_dim=128),
+    "Mixtral-8x7B": dense(
+        32, 4_096, 14_336, 32_000, num_attention_heads=32, num_local_experts=8, num_experts_per_tok=2
+    ),
+    "Qwen3-30B-A3B": dense(
+        48,
+        2_048,
+        6_144,
+        151_936,
+        num_attention_heads=32,
+        head_dim=128,
+        num_key_value_heads=4,
+        num_experts=128,
+        num_experts_per_tok=8,
+        moe_intermediate_size=768,
+    ),
+    "Qwen3-235B-A22B": dense(
+        94,
+        4_096,
+        12_288,
+        151_936,
+        num_attention_heads=64,
+        head_dim=128,
+        num_key_value_heads=4,
+        num_experts=128,
+        num_experts_per_tok=8,
+        moe_intermediate_size=1_536,
+    ),
+    "DeepSeek-V3": dense(
+        61,
+        7_168,
+        18_432,
+        129_280,
+        num_attention_heads=128,
+        num_key_value_heads=128,
+        q_lora_rank=1_536,
+        kv_lora_rank=512,
+        qk_nope_head_dim=128,
+        qk_rope_head_dim=64,
+        v_head_dim=128,
+        n_routed_experts=256,
+        n_shared_experts=1,
+        num_experts_per_tok=8,
+        moe_intermediate_size=2_048,
+        first_k_dense_replace=3,
+    ),
+    "DeepSeek-V2-Lite": dense(
+        27,
+        2_048,
+        10_944,
+        102_400,
+        num_attention_heads=16,
+        num_key_value_heads=16,
+        q_lora_rank=None,
+        kv_lora_rank=512,
+        qk_nope_head_dim=128,
+        qk_rope_head_dim=64,
+        v_head_dim=128,
+        n_routed_experts=64,
+        n_shared_experts=2,
+        num_experts_per_tok=6,
+        moe_intermediate_size=1_408,
+        first_k_dense_replace=1,
+    ),
+}
+
+HYBRID = dense(
+    48,
+    2_048,
+    5_120,
+    151_936,
+    num_attention_heads=16,
+    head_dim=256,
+    num_key_value_heads=2,
+    full_attention_interval=4,
+    linear_num_key_heads=16,
+    linear_num_value_heads=32,
+    linear_key_head_dim=128,
+    linear_value_head_dim=128,
+    linear_conv_kernel_dim=4,
+    num_experts=512,
+    num_experts_per_tok=10,
+    moe_intermediate_size=512,
+    shared_expert_intermediate_size=512,
+)
+
+
+def test_every_well_known_model_has_its_config_here() -> None:
+    assert sorted(CONFIGS) == sorted(SHAPES)
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_the_shape_of_a_config_is_that_of_the_model_card(name: str) -> None:
+    read, known = shape_of_config(CONFIGS[name], name), SHAPES[name]
+    assert read.kv_bytes_per_token() == known.kv_bytes_per_token()
+    assert (read.kv_layers, read.attention_dim) == (known.kv_layers, known.attention_dim)
+    assert read.parameters == pytest.approx(known.parameters, rel=0.02)
+    assert read.active_parameters == pytest.approx(known.active_parameters, rel=0.02)
+
+
+def test_layers_without_attention_hold_a_state_instead_of_kv() -> None:
+    shape = shape_of_config(HYBRID, "hybrid")
+    matrix, width = 32 * 128 * 128, 3 * (2 * 16 * 128 + 32 * 128)
+    assert shape.kv_layers == 12
+    assert shape.kv_bytes_per_token() == 2 * 12 * 2 * 256 * 2
+    assert shape.state_elements == 36 * (matrix + width)
+    assert shape.parameters == pytest.approx(80e9, rel=0.02)
+
+
+def test_layers_that_look_back_over_a_window_hold_the_window_only() -> None:
+    kinds = ["sliding_attention", "full_attention"] * 16
+    config = CONFIGS["Llama-3.1-8B"] | {"layer_types": kinds, "sliding_window": 1_024}
+    shape = shape_of_config(config, "windowed")
+    assert shape.kv_bytes_per_token() == 131_072 // 2
+    assert shape.session_bytes(0) == 1_024 * 131_072 // 2
+
+
+def test_mamba_layers_hold_their_states() -> None:
+    kinds = ["mamba", "attention"] * 16
+    mamba = {"mamba_d_state": 128, "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_d_conv": 4}
+    shape = shape_of_config(CONFIGS["Llama-3.1-8B"] | {"layer_types": kinds} | mamba, "mamba")
+    assert shape.state_elements == 16 * (8_192 * 128 + 3 * (8_192 + 2 * 128))
+
+
+def test_the_text_part_of_a_config_for_several_senses_is_read() -> None:
+    assert shape_of_config({"text_config": CONFIGS["Qwen3-8B"]}, "m").kv_bytes_per_token() == 147_456
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"num_hidden_layers": None},
+            "m: config has no num_hidden_layers; is it the model's own config.json?",
+        ),
+        ({"num_hidden_layers": "32"}, "m: num_hidden_layers is '32', not a whole number of 1 or more"),
+        ({"hidden_size": -1}, "m: hidden_size is -1, not a whole number"),
+        ({"num_attention_heads": 0}, "m: num_attention_heads is 0"),
+        ({"layer_types": ["full_attention"]}, "m: layer_types must name each of the 36 layers"),
+        ({"layer_types": ["magic"] * 36}, "m: layer_types has magic; known are full_attention"),
+        ({"layer_types": ["sliding_attention"] * 36}, "m: 36 layers slide over a window, but sliding_window"),
+        ({"layer_types": ["mamba"] * 36}, "m: 36 layers are recurrent, but neither"),
+    ],
+)
+def test_what_is_wrong_with_a_config_is_named_with_the_model_and_the_field(
+    change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        shape_of_config(CONFIGS["Qwen3-8B"] | change, "m")
