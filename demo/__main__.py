@@ -1,7 +1,8 @@
 """The demonstration: `python -m demo`, in a sandbox of its own. With KEEP=1 it is left running.
 
 It runs on real nodes where this machine can have them, else its Pods are processes; DEMO_FORM=nodes or
-DEMO_FORM=processes asks for one of them. What is not built yet is built first.
+DEMO_FORM=processes asks for one of them, and with KVPOOL_STRICT=1 the second has to be asked for. What is not
+built yet is built first.
 
 Exit status 0 when everything was as expected, 1 when something was not, 3 when there can be no sandbox here.
 """
@@ -106,7 +107,8 @@ def prepare() -> None:
 
 def chosen() -> Choice:
     """The form that was asked for or that suits this machine. Raises FormError."""
-    return forms.choose(os.environ.get(forms.VARIABLE, ""), preparing.look_at_machine())
+    asked, strict = os.environ.get(forms.VARIABLE, ""), os.environ.get(forms.STRICT_VARIABLE) == "1"
+    return forms.choose(asked, preparing.look_at_machine(), strict)
 
 
 @contextlib.contextmanager

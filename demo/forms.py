@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 VARIABLE = "DEMO_FORM"
+STRICT_VARIABLE = "KVPOOL_STRICT"
 NO_KIND = "kind is not supported by the demo yet"
 
 
@@ -48,10 +49,10 @@ class Choice:
     line: str = ""
 
 
-def choose(asked: str, machine: Machine) -> Choice:
+def choose(asked: str, machine: Machine, strict: bool = False) -> Choice:
     """Choose by what was asked (the value of DEMO_FORM, empty for none): real nodes where they can be had.
 
-    Raises FormError when what was asked for cannot be had.
+    Raises FormError when what was asked for cannot be had, and when strict in place of falling back.
     """
     if asked == "kind":
         raise FormError(f"{NO_KIND}: leave {VARIABLE} out, or use one of {', '.join(Form)}")
@@ -66,6 +67,9 @@ def choose(asked: str, machine: Machine) -> Choice:
         return Choice(Form.NODES, machine.absent, _installing(machine.absent))
     if asked:
         raise FormError(f"{VARIABLE} is {asked}, but {reason}")
+    if strict:
+        ways = f"mend that, or ask for {VARIABLE}={Form.PROCESSES}"
+        raise FormError(f"{STRICT_VARIABLE} is 1 and takes no second best, but {reason}: {ways}")
     instead = "the demo runs Pods as processes on simulated hosts instead"
     return Choice(Form.PROCESSES, line=f"{reason}: {instead}" + (f" ({NO_KIND})" if machine.has_kind else ""))
 

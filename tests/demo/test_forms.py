@@ -57,6 +57,27 @@ def test_nodes_that_were_asked_for_are_installed_for_as_well() -> None:
     assert choose("nodes", BARE) == choose("", BARE)
 
 
+@pytest.mark.parametrize("machine", [NO_ROOT, Machine(absent=["runc"])])
+def test_strict_takes_no_second_best_but_what_was_asked_for(machine: Machine) -> None:
+    with pytest.raises(FormError, match="KVPOOL_STRICT is 1 and takes no second best, but real nodes need"):
+        choose("", machine, strict=True)
+    assert choose("processes", machine, strict=True) == Choice(Form.PROCESSES)
+    assert choose("", Machine(), strict=True) == choose("", Machine())
+    assert choose("", BARE, strict=True) == choose("", BARE)
+
+
+@pytest.mark.parametrize("strict", ["", "1"])
+def test_the_variable_makes_the_demo_strict(strict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "look_at_machine", lambda: NO_ROOT)
+    monkeypatch.setenv("DEMO_FORM", "")
+    monkeypatch.setenv("KVPOOL_STRICT", strict)
+    if strict:
+        with pytest.raises(FormError, match="KVPOOL_STRICT is 1"):
+            program.chosen()
+    else:
+        assert program.chosen().form is Form.PROCESSES
+
+
 @pytest.mark.parametrize(
     ("asked", "machine", "said"),
     [
