@@ -3,7 +3,9 @@
 import csv
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
 from kvpool.sim.workloads.reading import LineError
@@ -21,6 +23,10 @@ def _no_number(constant: str) -> NoReturn:
     raise LineError(f"holds {constant}, which is no number")
 
 
+_MOMENT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?\s?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_number)
 
 
@@ -31,9 +37,8 @@ def json_object(text: str) -> dict[str, Any]:
     except LineError:
         raise
     except json.JSONDecodeError as error:
-        raise LineError(
-            f"is not whole JSON: {error.msg} at character {error.pos + 1} of {len(text)}"
-        ) from None
+        what = error.msg.removesuffix(" starting at")
+        raise LineError(f"is not whole JSON: {what} at character {error.pos + 1} of {len(text)}") from None
     except (ValueError, RecursionError) as error:
         raise LineError(f"cannot be read as JSON: {error}") from None
     if not isinstance(record, dict):
@@ -46,6 +51,29 @@ def csv_cells(text: str) -> list[str]:
     text = text.rstrip("\r\n")
     cells = next(csv.reader([text])) if '"' in text else text.split(",")
     return [cell.strip() for cell in cells]
+
+
+def csv_row(text: str, columns: Sequence[str]) -> dict[str, str]:
+    """Return a line's cells by column; a line with more or fewer is cut or of another file."""
+    cells = csv_cells(text)
+    if len(cells) != len(columns):
+        raise LineError(f"has {len(cells)} columns, and the header has {len(columns)}: {', '.join(columns)}")
+    return dict(zip(columns, cells, strict=True))
+
+
+def moment_ns(record: Mapping[str, Any], field: str) -> int:
+    """Return a date with a time of day in nanoseconds since 1970; without a zone it is taken as UTC."""
+    value = record.get(field)
+    match = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise LineError(_lacking(field, value, "a date and time like 2023-11-16 18:17:03.9799600"))
+    day, clock, fraction, zone = match.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone in (None, 'Z') else zone}")
+    except ValueError as error:
+        raise LineError(f"`{field}` is {_shown(value)}: {error}") from None
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * NS_PER_SECOND + int((fraction or "").ljust(9, "0")[:9])
 
 
 def tokens(record: Mapping[str, Any], field: str) -> int:
@@ -69,6 +97,24 @@ def time_ns(record: Mapping[str, Any], field: str, unit_ns: int) -> int:
         most = MOST_SECONDS * NS_PER_SECOND // unit_ns
         raise LineError(f"`{field}` is {_shown(value)}, and must be a time from 0 to {most}")
     return round(number * unit_ns)
+
+
+def whole_number(record: Mapping[str, Any], field: str) -> int:
+    """Return a whole number of any size, as ids are."""
+    value = record.get(field)
+    if type(value) is not int:
+        raise LineError(_lacking(field, value, "a whole number"))
+    return value
+
+
+def text_or_number(record: Mapping[str, Any], field: str) -> str:
+    """Return an id that some write as text and some as a number; empty if it is not there."""
+    value = record.get(field)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise LineError(f"`{field}` is {_shown(value)}, and must be a text or a whole number")
+    return str(value)
 
 
 def whole_numbers(record: Mapping[str, Any], field: str) -> list[int]:

@@ -4,9 +4,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvpool.sim.workloads import mooncake, weka
+from kvpool.sim.workloads import azure, burstgpt, dynamo, lengths, mooncake, own, qwen, weka
+from kvpool.sim.workloads.azure import AzureReader
+from kvpool.sim.workloads.burstgpt import BurstGptReader
+from kvpool.sim.workloads.dynamo import DynamoReader
 from kvpool.sim.workloads.fields import csv_cells, json_object
+from kvpool.sim.workloads.lengths import LengthsReader
+from kvpool.sim.workloads.mooncake import MooncakeReader
+from kvpool.sim.workloads.own import OwnReader
+from kvpool.sim.workloads.qwen import QwenReader
 from kvpool.sim.workloads.reading import LineError, Reader, Reading
+from kvpool.sim.workloads.weka import WekaReader
 
 SEEN: Final = 12
 
@@ -32,8 +40,15 @@ class Opening:
 
 
 FORMS: Final[Mapping[str, Form]] = {
-    "weka": Form(weka.recognises, lambda _, reading: weka.WekaReader(reading), header=False),
-    "mooncake": Form(mooncake.recognises, lambda _, reading: mooncake.MooncakeReader(reading), header=False),
+    "kvpool": Form(own.recognises, OwnReader, header=True),
+    "weka": Form(weka.recognises, lambda _, reading: WekaReader(reading), header=False),
+    "qwen": Form(qwen.recognises, lambda _, reading: QwenReader(reading), header=False),
+    "dynamo": Form(dynamo.recognises, lambda _, reading: DynamoReader(reading, deltas=False), header=False),
+    "mooncake-delta": Form(None, lambda _, reading: DynamoReader(reading, deltas=True), header=False),
+    "mooncake": Form(mooncake.recognises, lambda _, reading: MooncakeReader(reading), header=False),
+    "azure": Form(azure.recognises, AzureReader, header=True),
+    "burstgpt": Form(burstgpt.recognises, BurstGptReader, header=True),
+    "lengths": Form(lengths.recognises, LengthsReader, header=True),
 }
 """By name; the first one that recognises a line reads it."""
 

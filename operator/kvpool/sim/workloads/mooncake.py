@@ -15,7 +15,7 @@ from kvpool.sim.workloads.fields import (
     tokens,
     whole_numbers,
 )
-from kvpool.sim.workloads.reading import Reading
+from kvpool.sim.workloads.reading import Reading, count
 from kvpool.sim.workloads.request import Request
 
 BLOCK_TOKENS: Final = 512
@@ -44,7 +44,7 @@ class MooncakeReader:
         ids = whole_numbers(record, "hash_ids")
         check_cover(len(ids), prompt, self.block_tokens, "hash_ids", "input_length", OTHER_BLOCKS)
         if not prompt or not output:
-            self.notes["zero_tokens"] = self.notes.get("zero_tokens", 0) + 1
+            count(self.notes, "zero_tokens")
             return ()
         return (Request(arrival_ns, prompt, output, tuple(ids)),)
 

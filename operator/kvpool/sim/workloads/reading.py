@@ -43,6 +43,11 @@ class Reading:
     """Poisson arrivals for files with lengths alone."""
 
 
+def count(notes: dict[str, int], reason: str) -> None:
+    """Note once more that something was left out or changed."""
+    notes[reason] = notes.get(reason, 0) + 1
+
+
 class Reader(Protocol):
     """Reads the lines of one form, one after the other."""
 

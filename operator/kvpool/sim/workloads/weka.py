@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kvpool.sim.workloads.fields import NS_PER_MS, NS_PER_SECOND, check_cover, json_object, time_ns, tokens
 from kvpool.sim.workloads.merged_blocks import NO_BRANCH, Branch, Numbers, SessionBlocks, covered, ranges
-from kvpool.sim.workloads.reading import LineError, Reading
+from kvpool.sim.workloads.reading import LineError, Reading, count
 from kvpool.sim.workloads.request import Request
 
 MERGED_TOKENS: Final = 512
@@ -94,7 +94,7 @@ class _Agents:
                 raise LineError(f"`requests[{index}]` is no object")
             try:
                 if entry.get("type") == SUBAGENT:
-                    self._count("subagents")
+                    count(self._notes, "subagents")
                     made += self.requests(entry, start_ns + _began_ns(entry))
                 else:
                     made += self._request(entry, agent)
@@ -111,14 +111,14 @@ class _Agents:
         if "think_time" in entry:
             agent.thought_ns += time_ns(entry, "think_time", NS_PER_SECOND)
         else:
-            self._count("think_time_by_the_clock")
+            count(self._notes, "think_time_by_the_clock")
             agent.thought_ns += max(0, at_ns - agent.ended_ns)
         agent.ended_ns = at_ns + (time_ns(entry, "api_time", NS_PER_SECOND) if "api_time" in entry else 0)
         prompt, output = tokens(entry, "in"), tokens(entry, "out")
         ids = ranges(entry, "hash_ids")
         check_cover(covered(ids), prompt, self._small_tokens, "hash_ids", "in", remedy="")
         if not prompt or not output:
-            self._count("zero_tokens")
+            count(self._notes, "zero_tokens")
             return ()
         if agent.started:
             agent.branch = self._blocks.follow(ids, agent.branch)
@@ -136,9 +136,6 @@ class _Agents:
         agent.started = True
         agent.thought_ns = 0
         return (request,)
-
-    def _count(self, reason: str) -> None:
-        self._notes[reason] = self._notes.get(reason, 0) + 1
 
 
 def _began_ns(entry: Mapping[str, Any]) -> int:
