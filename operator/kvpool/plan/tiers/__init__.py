@@ -1,0 +1,1 @@
+"""The capacity-ratio planner: how many sessions tiers of memory hold, and which limit binds."""
