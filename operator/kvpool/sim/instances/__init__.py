@@ -1,0 +1,1 @@
+"""Engine instances: prefill queues, decoding batches, and both mixed in one engine."""

@@ -1,0 +1,1 @@
+"""How long bytes take on links that several transfers share."""

@@ -1,0 +1,184 @@
+"""What every fleet does alike: requests come and end, loads are reported, the state is sampled."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from kvpool.plan.routing.views import Ask, Objective, Overlap
+from kvpool.sim.events import Agenda, Kind
+from kvpool.sim.instances.job import Job
+from kvpool.sim.prefixes.tier import Tier
+from kvpool.sim.serving.arrivals import Arrivals
+from kvpool.sim.serving.lengths import Lengths
+from kvpool.sim.serving.outcome import Outcome
+from kvpool.sim.serving.run import FleetRun, Sample
+from kvpool.sim.serving.views import Clock, View
+from kvpool.sim.workloads.request import Request, Workload
+
+
+class Fleet(ABC):
+    """Serves one workload; make a new one for each run."""
+
+    def __init__(self, lengths: Lengths, report_interval_ns: int) -> None:
+        self.agenda = Agenda()
+        self.clock = Clock()
+        self.jobs: dict[int, Job] = {}
+        """Requests that have come and have not ended."""
+        self.samples: list[Sample] = []
+        self._lengths = lengths
+        self._report_interval_ns = report_interval_ns
+        self._sample_every_ns = 0
+        self._most_samples = 0
+        self._open = 0
+        self._requests: Sequence[Request] = ()
+        self._block_tokens = 1
+        self._outcomes: list[Outcome | None] = []
+        self._seen: set[int] = set()
+
+    def run(self, workload: Workload, samples: int = 0) -> FleetRun:
+        """Serve all requests. `samples`: at most twice as many points of the timeline are kept; 0: none.
+
+        Raises RuntimeError when requests are left that nothing will ever end: a fault of a routing rule.
+        """
+        self._requests = workload.requests
+        self._block_tokens = workload.block_tokens
+        self._open = len(workload.requests)
+        self._outcomes = [None] * self._open
+        self.prepare(workload.block_tokens)
+        self._arrivals = Arrivals(workload.requests, self.agenda)
+        if self._report_interval_ns:
+            self.agenda.at(0, Kind.REPORT, 0)
+        if samples and workload.requests:
+            self._most_samples = samples
+            self._sample_every_ns = max(1, workload.requests[-1].arrival_ns // samples)
+            self.agenda.at(0, Kind.SAMPLE, 0)
+        self._loop()
+        return self.result(tuple(outcome for outcome in self._outcomes if outcome is not None))
+
+    def _loop(self) -> None:
+        handlers: dict[int, Callable[[int], None]] = {
+            Kind.ARRIVAL: self._on_arrival,
+            Kind.REPORT: self._on_report,
+            Kind.SAMPLE: self._on_sample,
+            **self.handlers(),
+        }
+        clock, pop = self.clock, self.agenda.pop
+        while self._open:
+            event = pop()
+            if event is None:
+                raise RuntimeError(f"{self._open} requests wait for something that never happens")
+            clock.now_ns, kind, ident = event
+            handlers[kind](ident)
+
+    @abstractmethod
+    def prepare(self, block_tokens: int) -> None:
+        """Make what depends on the workload."""
+
+    @abstractmethod
+    def handlers(self) -> dict[int, Callable[[int], None]]:
+        """What to do for each further kind of event."""
+
+    @abstractmethod
+    def take(self, job: Job) -> None:
+        """A request has come."""
+
+    @abstractmethod
+    def views(self) -> Sequence[View]:
+        """What routers see of the instances that report."""
+
+    @abstractmethod
+    def sample(self) -> Sample:
+        """The state now."""
+
+    @abstractmethod
+    def result(self, outcomes: tuple[Outcome, ...]) -> FleetRun:
+        """What the run gave."""
+
+    @abstractmethod
+    def objective(self, slo_class: str) -> Objective:
+        """What a class was promised."""
+
+    def ask(self, job: Job, bytes_per_token: int, overlaps: tuple[Overlap, ...]) -> Ask:
+        """The request as a router sees it."""
+        return Ask(
+            job.prompt_tokens,
+            job.expected_tokens,
+            job.bound_tokens,
+            job.objective,
+            bytes_per_token,
+            overlaps,
+        )
+
+    def note_hit(self, job: Job) -> None:
+        """Say which tier the prefix of a prompt came from; called when its prefill begins."""
+        blocks = job.blocks
+        hit = job.hit_tokens // self._block_tokens
+        if hit < len(blocks) and hit < (job.prompt_tokens - 1) // self._block_tokens:
+            if blocks[hit] in self._seen:
+                job.deepest = Tier.RECOMPUTE
+            self._seen.update(blocks[hit:])
+        if job.deepest == Tier.NEW and hit:
+            job.deepest = Tier.HBM
+
+    def end(self, job: Job) -> None:
+        """A request was served: `first_ns` and `end_ns` are set."""
+        request = job.request
+        self._outcomes[job.number] = Outcome(
+            job.number,
+            request.slo_class,
+            job.arrival_ns,
+            job.first_ns,
+            job.end_ns,
+            job.prompt_tokens,
+            request.output_tokens,
+            job.hit_tokens,
+            job.loaded,
+            job.deepest,
+            job.recomputed_tokens,
+            job.preempted,
+        )
+        self._lengths.learn(request)
+        self._close(job.number, job.end_ns)
+
+    def refuse(self, job: Job, why: str) -> None:
+        """A request is not served at all."""
+        self._outcomes[job.number] = Outcome(
+            job.number,
+            job.request.slo_class,
+            job.arrival_ns,
+            -1,
+            -1,
+            job.prompt_tokens,
+            job.request.output_tokens,
+            0,
+            {},
+            Tier.NEW,
+            0,
+            0,
+            why,
+        )
+        self._close(job.number, self.clock.now_ns)
+
+    def _close(self, number: int, now_ns: int) -> None:
+        del self.jobs[number]
+        self._open -= 1
+        self._arrivals.ended(number, now_ns)
+
+    def _on_arrival(self, number: int) -> None:
+        request = self._requests[number]
+        job = Job(number, request, self.clock.now_ns, self.objective(request.slo_class), self._block_tokens)
+        predicted = self._lengths.predict(number, request)
+        job.expected_tokens, job.bound_tokens = predicted.mean_tokens, predicted.bound_tokens
+        self.jobs[number] = job
+        self.take(job)
+
+    def _on_report(self, _: int) -> None:
+        for view in self.views():
+            view.report()
+        self.agenda.at(self.clock.now_ns + self._report_interval_ns, Kind.REPORT, 0)
+
+    def _on_sample(self, _: int) -> None:
+        self.samples.append(self.sample())
+        if len(self.samples) >= 2 * self._most_samples:
+            del self.samples[1::2]
+            self._sample_every_ns *= 2
+        self.agenda.at(self.clock.now_ns + self._sample_every_ns, Kind.SAMPLE, 0)

@@ -1,0 +1,45 @@
+"""What a fleet returns: the outcomes in order of the requests, and what its parts have done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kvpool.sim.serving.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LinkUse:
+    """What one link has carried."""
+
+    moved_bytes: int
+    busy_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The state of the whole fleet at one moment."""
+
+    time_ns: int
+    running: int
+    waiting: int
+    used_tokens: int
+    """KV of running requests."""
+    idle_tokens: int
+    """KV kept for whoever comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRun:
+    """One run of a fleet over a workload."""
+
+    outcomes: tuple[Outcome, ...]
+    end_ns: int
+    """When the last request had ended."""
+    decode_steps: int
+    """Steps of all instances, skipped ones included."""
+    made_tokens: int
+    computed_tokens: int
+    """Of prompts, without what was cached."""
+    evicted_blocks: int
+    capacity_tokens: int
+    links: Mapping[str, LinkUse] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
