@@ -1,0 +1,104 @@
+"""When the clever rule is not asked, why, and when it is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+
+import pytest
+
+from kvpool.plan.routing.guards import Calibration, Cause, Fallback, Guarded, GuardSettings
+from kvpool.plan.routing.views import Ask, Instance
+from tests.plan.routing.fleet import Counter, Seen, Sequence, ask
+
+SECOND = 1_000_000_000
+
+
+class Last:
+    """A clever rule that always takes the last one, so that one sees when it was asked."""
+
+    def choose(self, ask: Ask, instances: Many[Instance], now_ns: int) -> int:
+        return len(instances) - 1
+
+
+def pool(share: float, count: int = 5) -> list[Seen]:
+    return [Seen([Sequence(100, round(54_000 * share), 1000)]) for _ in range(count)]
+
+
+def guarded(**settings: float) -> Guarded:
+    return Guarded(Last(), Counter(), GuardSettings(**settings))  # type: ignore[arg-type]  # floats in a test
+
+
+def cause(rule: Guarded) -> Cause | None:
+    return rule.fallback.cause if rule.fallback else None
+
+
+def test_up_to_three_instances_are_counted_and_four_are_not() -> None:
+    rule = guarded()
+    small = [Seen(waiting=1), Seen(), Seen(waiting=2)]
+    assert rule.choose(ask(), small, 0) == 1
+    assert cause(rule) is Cause.SMALL_POOL
+    assert rule.choose(ask(), [*small, Seen(waiting=9)], 0) == 3
+    assert cause(rule) is None
+
+
+def test_scarcity_must_last_before_requests_are_sprayed_and_ends_well_below() -> None:
+    rule = guarded()
+    seen = []
+    for at, share in [(0, 0.97), (1, 0.97), (3, 0.97), (4, 0.90), (5, 0.86), (6, 0.84), (7, 0.97), (8, 0.97)]:
+        rule.choose(ask(prompt=10, expected=10), pool(share), at * SECOND)
+        seen.append(cause(rule))
+    scarce = Cause.SCARCITY
+    assert seen == [None, None, scarce, scarce, scarce, None, None, None]
+
+
+def test_one_instance_with_room_is_enough_to_be_clever() -> None:
+    rule = guarded()
+    for at in range(5):
+        rule.choose(ask(), [*pool(1.0), *pool(0.3, count=1)], at * SECOND)
+        assert cause(rule) is None
+
+
+def test_a_short_relief_begins_the_count_again() -> None:
+    rule = guarded()
+    for at, share in [(0, 0.97), (1, 0.94), (2, 0.97), (4, 0.97)]:
+        rule.choose(ask(prompt=10, expected=10), pool(share), at * SECOND)
+    assert cause(rule) is None
+
+
+def test_spraying_does_not_follow_load() -> None:
+    rule = guarded()
+    full = pool(0.99)
+    chosen = [rule.choose(ask(prompt=10, expected=10), full, at * SECOND) for at in range(13)]
+    assert chosen[3:] == [0, 1, 2, 3, 4] * 2
+
+
+def test_a_request_that_fits_nowhere_is_sprayed_and_the_message_says_by_how_much() -> None:
+    rule = guarded()
+    rule.choose(ask(prompt=60_000, expected=1000), pool(0.1), 0)
+    assert rule.fallback is not None
+    assert rule.fallback.cause is Cause.OVERSIZED
+    assert "61000 tokens" in rule.fallback.message
+    assert "54000" in rule.fallback.message
+
+
+@pytest.mark.parametrize(
+    ("calibration", "expected"),
+    [
+        (None, None),
+        (Calibration(True, 0), None),
+        (Calibration(False, 0), Cause.UNCALIBRATED),
+        (Calibration(True, -86_400 * SECOND), Cause.STALE_CALIBRATION),
+    ],
+)
+def test_constants_that_failed_or_are_old_are_not_believed(
+    calibration: Calibration | None, expected: Cause | None
+) -> None:
+    rule = Guarded(Last(), Counter(), calibration=calibration)
+    rule.choose(ask(), pool(0.1), SECOND)
+    assert cause(rule) is expected
+
+
+def test_every_message_is_one_sentence_that_says_what_happens_instead() -> None:
+    for one in Cause:
+        text = Fallback(one, 0.5, 0.9).message
+        assert "counted" in text or "sprayed" in text

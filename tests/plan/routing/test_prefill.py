@@ -1,0 +1,46 @@
+"""Which instance computes a prompt."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvpool.plan.routing.prefill import Conductor, ConductorSettings, EarliestPrefill, RoundRobinPrefill
+from tests.plan.routing.fleet import SeenPrefill, ask
+
+SECOND = 1_000_000_000
+
+
+def test_a_cached_prefix_is_worth_the_queue_that_it_saves() -> None:
+    rule = EarliestPrefill()
+    pool = [SeenPrefill(backlog_ns=SECOND // 10), SeenPrefill()]
+    assert rule.choose(ask(prompt=4000, overlaps=(3000, 0)), pool, 0) == 0
+    assert rule.choose(ask(prompt=4000, overlaps=(300, 0)), pool, 0) == 1
+
+
+@given(st.lists(st.integers(0, 10**10), min_size=1, max_size=6))
+def test_without_prefixes_the_shortest_queue_computes(backlogs: list[int]) -> None:
+    pool = [SeenPrefill(backlog_ns=backlog) for backlog in backlogs]
+    for rule in (EarliestPrefill(), Conductor()):
+        assert rule.choose(ask(), pool, 0) == backlogs.index(min(backlogs))
+
+
+def test_a_much_longer_prefix_elsewhere_is_fetched_rather_than_queued_for() -> None:
+    request = ask(prompt=8000, overlaps=(7000, 0), bytes_per_token=100_000)
+    pool = [SeenPrefill(backlog_ns=2 * SECOND), SeenPrefill()]
+    assert Conductor().choose(request, pool, 0) == 1
+    nearly = ask(prompt=8000, overlaps=(7000, 6000), bytes_per_token=100_000)
+    # Not worth fetching: each computes from what it has, and the queue decides.
+    assert Conductor().choose(nearly, [SeenPrefill(), SeenPrefill()], 0) == 0
+
+
+def test_a_request_that_would_come_too_late_is_refused_only_when_asked_for() -> None:
+    late = [SeenPrefill(backlog_ns=3 * SECOND)]
+    assert Conductor().choose(ask(), late, 0) == 0
+    assert Conductor(ConductorSettings(refuses=True)).choose(ask(), late, 0) is None
+    assert Conductor(ConductorSettings(refuses=True)).choose(ask(), [SeenPrefill()], 0) == 0
+
+
+def test_round_robin_goes_around() -> None:
+    rule = RoundRobinPrefill()
+    assert [rule.choose(ask(), [SeenPrefill()] * 2, 0) for _ in range(3)] == [0, 1, 0]
