@@ -99,11 +99,17 @@ def test_a_turn_of_qwen_is_in_the_session_of_the_one_before() -> None:
     assert workload.notes == {"turns_whose_parent_is_not_there": 1}
 
 
-def test_lengths_alone_need_a_rate_and_say_so() -> None:
-    with pytest.raises(
-        TraceError, match="lengths line 1: the file has lengths and no times, and --rate is not given"
-    ):
-        load(["num_prefill_tokens,num_decode_tokens\n", "5,6\n"], "lengths")
+def test_lengths_alone_come_once_a_second_and_say_so() -> None:
+    workload = load(["prompt_tokens,output_tokens\n", "5,6\n"], "lengths")
+
+    assert workload.notes == {"arrivals_made_with_seed": 0, "arrivals_made_per_1000_seconds": 1000}
+
+
+def test_a_rate_of_nothing_is_refused() -> None:
+    lines = ["num_prefill_tokens,num_decode_tokens\n", "5,6\n"]
+
+    with pytest.raises(TraceError, match=r"lengths line 1: .* no times, and --rate is 0; give it"):
+        load(lines, "lengths", reading=Reading(arrivals_per_second=0))
 
 
 def test_arrivals_made_for_lengths_have_the_rate_and_the_seed() -> None:
@@ -113,7 +119,7 @@ def test_arrivals_made_for_lengths_have_the_rate_and_the_seed() -> None:
 
     seconds = workload.requests[-1].arrival_ns / 1e9
     assert 4000 / seconds == pytest.approx(8, rel=0.05)
-    assert workload.notes == {"arrivals_made_with_seed": 5}
+    assert workload.notes == {"arrivals_made_with_seed": 5, "arrivals_made_per_1000_seconds": 8000}
     assert workload == load(lines, "lengths", reading=Reading(arrivals_per_second=8.0, seed=5))
 
 
@@ -132,7 +138,7 @@ def test_the_public_tables_are_read_whole(
     if not path.exists():
         pytest.skip(f"{name} is not beside the checkout")
     with path.open("rb") as lines:
-        workload = load(lines, name, reading=Reading(arrivals_per_second=1.0))
+        workload = load(lines, name)
 
     assert len(workload.requests) == requests
     assert round(sum(each.prompt_tokens for each in workload.requests) / requests) == mean_prompt

@@ -14,6 +14,8 @@ from kvpool.sim.workloads.request import Request
 
 BLOCK_TOKENS: Final = 512
 """Nothing is known to be shared; this is only the grain in which memory is counted."""
+ARRIVALS_PER_SECOND: Final = 1.0
+"""Where none is asked for; the notes tell it."""
 PAIRS: Final = (("num_prefill_tokens", "num_decode_tokens"), ("prompt_tokens", "output_tokens"))
 
 
@@ -33,16 +35,19 @@ class LengthsReader:
         if not self._prompt:
             wanted = " or ".join(f"`{one}` and `{other}`" for one, other in PAIRS)
             raise LineError(f"has the columns {', '.join(self._columns)}, and must have {wanted}")
-        if reading.arrivals_per_second is None or not reading.arrivals_per_second > 0:
-            rate = reading.arrivals_per_second or "not given"
+        rate = ARRIVALS_PER_SECOND if reading.arrivals_per_second is None else reading.arrivals_per_second
+        if not rate > 0:
             raise LineError(
                 f"the file has lengths and no times, and --rate is {rate}; give it arrivals a second, above 0"
             )
-        self._mean_ns = NS_PER_SECOND / reading.arrivals_per_second
+        self._mean_ns = NS_PER_SECOND / rate
         self._stream = Stream(reading.seed).split("arrivals")
         self._now_ns = 0.0
         self.block_tokens = reading.block_tokens or BLOCK_TOKENS
-        self.notes: dict[str, int] = {"arrivals_made_with_seed": reading.seed}
+        self.notes: dict[str, int] = {
+            "arrivals_made_with_seed": reading.seed,
+            "arrivals_made_per_1000_seconds": round(1000 * rate),
+        }
 
     def read(self, text: str) -> Sequence[Request]:
         """Return the line's request; none, and a note, if it asks for no tokens."""
