@@ -48,12 +48,13 @@ class Coordinator:
     A choice costs O(spines).
     """
 
-    __slots__ = ("_alive", "_down", "_flows", "_turns", "_up")
+    __slots__ = ("_all", "_down", "_flows", "_lost", "_turns", "_up")
 
     def __init__(self, leaves: int, spines: int) -> None:
         self._up = [[0] * spines for _ in range(leaves)]
         self._down = [[0] * spines for _ in range(leaves)]
-        self._alive: list[list[bool]] = [[True] * spines for _ in range(leaves)]
+        self._all = range(spines)
+        self._lost: set[tuple[int, int]] = set()
         self._turns: dict[int, int] = {}
         self._flows: dict[int, ActiveFlow] = {}
 
@@ -65,8 +66,8 @@ class Coordinator:
         """The spine for a flow between two leaves, as both ends see it; None when no spine joins them."""
         out, into = self._up[source_leaf], self._down[destination_leaf]
         return least_used(
-            [(max(out[spine], into[spine]), out[spine] + into[spine]) for spine in range(len(out))],
             self._joined(source_leaf, destination_leaf),
+            lambda spine: (max(out[spine], into[spine]), out[spine] + into[spine]),
             below,
         )
 
@@ -81,7 +82,7 @@ class Coordinator:
             return None
         if view is View.SOURCE_LEAF:
             out = self._up[source_leaf]
-            return least_used([(count, 0) for count in out], usable, below)
+            return least_used(usable, lambda spine: (out[spine], 0), below)
         if view is View.OWN:
             turn = self._turns.get(sender)
             turn = below(len(usable)) if turn is None else turn + 1
@@ -114,7 +115,7 @@ class Coordinator:
         Those are no longer counted: the fabric sends them another way, which is not known until they get a
         port again (`kvpool.plan.ports.redraw.may_move`).
         """
-        self._alive[leaf][spine] = False
+        self._lost.add((leaf, spine))
         carried = tuple(
             number
             for number, flow in self._flows.items()
@@ -126,19 +127,30 @@ class Coordinator:
 
     def link_back(self, leaf: int, spine: int) -> None:
         """Choose the link between a leaf and a spine again."""
-        self._alive[leaf][spine] = True
+        self._lost.discard((leaf, spine))
 
-    def _joined(self, source_leaf: int, destination_leaf: int) -> list[int]:
-        here, there = self._alive[source_leaf], self._alive[destination_leaf]
-        return [spine for spine in range(len(here)) if here[spine] and there[spine]]
+    def _joined(self, source_leaf: int, destination_leaf: int) -> Sequence[int]:
+        if not self._lost:
+            return self._all
+        return [
+            spine
+            for spine in self._all
+            if (source_leaf, spine) not in self._lost and (destination_leaf, spine) not in self._lost
+        ]
 
 
-def least_used(keys: Sequence[tuple[int, int]], usable: Sequence[int], below: Below) -> int | None:
-    """The spine with the smallest key among those usable; equal ones by lot. None when there is none."""
-    if not usable:
+def least_used(usable: Sequence[int], key: Callable[[int], tuple[int, int]], below: Below) -> int | None:
+    """The usable spine with the smallest key; equal ones by lot. None when none is usable."""
+    least: tuple[int, int] | None = None
+    best: list[int] = []
+    for spine in usable:
+        found = key(spine)
+        if least is None or found < least:
+            least, best = found, [spine]
+        elif found == least:
+            best.append(spine)
+    if not best:
         return None
-    least = min(keys[spine] for spine in usable)
-    best = [spine for spine in usable if keys[spine] == least]
     return best[0] if len(best) == 1 else best[below(len(best))]
 
 

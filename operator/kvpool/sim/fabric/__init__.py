@@ -1,0 +1,1 @@
+"""A leaf-spine network whose flows share links max-min fairly."""
