@@ -112,7 +112,12 @@ class TestNode:
 
     def wait_until_connected(self) -> None:
         count = len(self.operator.heard.renews)
-        wait_until(lambda: len(self.operator.heard.renews) > count, 15, f"a Renew\n{self.agent.tail()}")
+
+        def renewed() -> bool:
+            assert len(self.operator.heard.renews) > count, self.agent.tail()
+            return True
+
+        wait_until(renewed, 15, "a Renew", tolerate=(AssertionError,))
 
     def mounts(self) -> tuple[str, ...]:
         """Labels of what is mounted below the state directory."""

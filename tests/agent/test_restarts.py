@@ -36,7 +36,12 @@ def restart_and_wait(
     node.agent.kill()
     began = time.monotonic()
     node.start_agent()
-    wait_until(lambda: len(operator.heard.hellos) > hellos, 10, f"the next Hello\n{node.agent.tail()}")
+
+    def greeted() -> bool:
+        assert len(operator.heard.hellos) > hellos, node.agent.tail()
+        return True
+
+    wait_until(greeted, 10, "the next Hello", tolerate=(AssertionError,))
     unit = next(u for u in operator.heard.hellos[-1].report.units if u.name == name)
     assert unit.phase == phase, unit
     assert time.monotonic() - began < ADOPTED_WITHIN_SECONDS
