@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from kvpool.cli.ending import run_to_end
+from kvpool.cli.planning.size import size
 
 
 class FileOrVerb(click.Group):
@@ -42,7 +43,7 @@ def trace() -> None:
     """Make traces from what your own servers have logged."""
 
 
-VERBS: Final[tuple[click.Command, ...]] = ()
+VERBS: Final[tuple[click.Command, ...]] = (size,)
 SIMULATIONS: Final[tuple[click.Command, ...]] = ()
 """Below `simulate`; the one named `run` is what `kvpool simulate FILE` means."""
 TRACES: Final[tuple[click.Command, ...]] = ()

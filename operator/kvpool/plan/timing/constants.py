@@ -30,7 +30,7 @@ STEP_OVERHEAD_NS: Final = 2_000_000
 SEQUENCE_SHARE: Final = 0.4
 
 _MS: Final = 1_000_000
-_FIT: Final = "fitted by kvpool to the vLLM tables of AIConfigurator 0.12"
+_FIT: Final = "kvpool's fit to the vLLM tables of AIConfigurator 0.12"
 
 
 def _fit(prefill: tuple[float, float, float], step: tuple[float, float, float], error: float) -> Constants:
