@@ -81,8 +81,8 @@ def independent(arrivals: Arrivals, lengths: Lengths, seconds: float, seed: int)
     expected = arrivals.rate_per_second * seconds
     if not 0 < expected <= MOST_REQUESTS:
         raise ValueError(
-            f"{arrivals.rate_per_second} requests a second for {seconds} s are about {expected:.0f} requests, "
-            f"and must be 1 to {MOST_REQUESTS}"
+            f"{arrivals.rate_per_second} requests a second for {seconds} s are about {expected:.0f}, "
+            f"and must be 1 to {MOST_REQUESTS} requests"
         )
     root = Stream(seed).split("independent")
     times = _times(arrivals, root.split("arrivals"), root.split("switches"))
