@@ -195,11 +195,11 @@ def test_bounds_that_no_split_keeps_are_told() -> None:
 
 
 def test_a_ratio_in_place_stays_unless_another_is_five_percent_better() -> None:
-    asked = Asked((LONG,), PROMISE, cards=23)
+    asked = Asked((LONG,), PROMISE, cards=40)
     best = found(recommend(QWEN3_8B, asked)).split
     near = Split(best.prefill - 1, best.decode)
     assert found(recommend_beside(near, QWEN3_8B, asked)).split == near
-    assert found(recommend_beside(Split(20, 3), QWEN3_8B, asked)).split == best
+    assert found(recommend_beside(Split(36, 4), QWEN3_8B, asked)).split == best
 
 
 def test_the_status_names_both_ratios_and_the_limit() -> None:
