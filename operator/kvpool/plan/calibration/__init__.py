@@ -1,0 +1,1 @@
+"""Constants of the timing model from measurements: fitted, accepted, watched, and with their origin."""
