@@ -91,9 +91,10 @@ def archive() -> Path:
 
 
 def _kept(path: Path) -> bool:
-    """Whether an archive is there; one of the cache is in use from now on."""
+    """Whether an archive is there. One of the cache is in use from now on, unless that is another user's."""
     folder = path.resolve().parent
-    if path.is_file() and folder.parent == _parent() and folder not in _in_use:
+    ours = folder.parent == _parent() and os.access(_parent(), os.W_OK)
+    if ours and path.is_file() and folder not in _in_use:
         _in_use[folder] = in_use.use(folder)
     return path.is_file()
 

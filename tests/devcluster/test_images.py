@@ -215,6 +215,18 @@ def test_an_archive_stays_while_a_process_uses_it_and_goes_after_it(own_cache: P
     assert not list((own_cache / "devcluster").iterdir())
 
 
+def test_an_archive_in_the_cache_of_another_user_is_found_and_left_alone(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = own_cache / "devcluster" / "images-0"
+    folder.mkdir(parents=True)
+    (folder / archive.FILE).touch()
+    monkeypatch.setenv(archive.VARIABLE, str(folder / archive.FILE))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert archive.built() == folder / archive.FILE
+    assert list((own_cache / "devcluster").iterdir()) == [folder]
+
+
 def test_of_archives_that_nobody_uses_those_used_last_are_kept(own_cache: Path) -> None:
     folders = [own_cache / "devcluster" / f"images-{number}" for number in range(3)]
     for number, folder in enumerate(folders):
