@@ -20,14 +20,17 @@ class Kind(IntEnum):
     """A transfer ends."""
     SETUP = 2
     """A transfer is set up and begins to move bytes."""
-    PREFILL = 3
+    LOAD = 3
+    """Blocks have come up from a lower tier."""
+    LOAD_SETUP = 4
+    PREFILL = 5
     """A prompt is computed."""
-    ARRIVAL = 4
-    STEP = 5
+    ARRIVAL = 6
+    STEP = 7
     """A batch ends a step after which something changes."""
-    REPORT = 6
+    REPORT = 8
     """Instances tell routers their load."""
-    SAMPLE = 7
+    SAMPLE = 9
 
 
 class Agenda:

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from kvpool.plan.routing.counting import RoundRobin
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.model import LinkModel, TimingModel
-from kvpool.sim.serving.design import InstanceSpec, SplitDesign
+from kvpool.sim.serving.design import InstanceSpec, MixedDesign, SplitDesign
+from kvpool.sim.serving.mixed import MixedFleet
 from kvpool.sim.serving.split import SplitFleet
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -38,3 +39,11 @@ REQUESTS = st.builds(
     st.sampled_from(["interactive", "batch"]),
 )
 WORKLOADS = st.lists(REQUESTS, min_size=1, max_size=40).map(lambda requests: workload(*requests))
+
+
+def mixed(instances: int = 1, spec: InstanceSpec = SPEC, chunk_tokens: int = 2048) -> MixedDesign:
+    return MixedDesign((spec,) * instances, BYTES_PER_TOKEN, OBJECTIVES, chunk_tokens)
+
+
+def mixed_fleet(design: MixedDesign | None = None) -> MixedFleet:
+    return MixedFleet(design or mixed(), RoundRobin())

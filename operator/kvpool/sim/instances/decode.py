@@ -104,7 +104,7 @@ class DecodeInstance:
         self.look(now_ns)
         self.outstanding += 1
         self.reserved_tokens += job.need_tokens
-        self._enter(job)
+        job.enter(self.pending)
         self._waiting.append(job)
 
     def grant(self, now_ns: int) -> list[Job]:
@@ -143,7 +143,7 @@ class DecodeInstance:
         self.unjoined_tokens -= job.prompt_tokens
         self.reserved_tokens -= job.need_tokens
         self.outstanding -= 1
-        self._leave(job)
+        job.leave(self.pending)
 
     def end(self, now_ns: int) -> list[Job]:
         """Return the requests that have ended by now, with `end_ns` set; their room is free."""
@@ -157,7 +157,7 @@ class DecodeInstance:
             self._granted_tokens -= job.reserved_tokens
             self.reserved_tokens -= job.need_tokens
             self.outstanding -= 1
-            self._leave(job)
+            job.leave(self.pending)
             ended.append(job)
         self._preempt()
         self._activate(now_ns)
@@ -183,16 +183,6 @@ class DecodeInstance:
         self.outstanding = self.reserved_tokens = self._granted_tokens = self.unjoined_tokens = 0
         return lost
 
-    def _enter(self, job: Job) -> None:
-        objective = job.objective
-        job.expected_end = self.pending.enter(
-            job.expected_tokens, job.need_tokens, objective.weight, objective.tpot_ns
-        )
-
-    def _leave(self, job: Job) -> None:
-        objective = job.objective
-        self.pending.leave(job.expected_end, job.need_tokens, objective.weight, objective.tpot_ns)
-
     def _mark_firsts(self) -> None:
         for number, ticks in self._batch.firsts:
             self._running[number].first_ns = ns_of_ticks(ticks)
@@ -217,8 +207,8 @@ class DecodeInstance:
                 job.must_recompute = False
             self._running[job.number] = job
             self.pending.steps = batch.steps
-            self._leave(job)
-            self._enter(job)
+            job.leave(self.pending)
+            job.enter(self.pending)
             batch.join(job.number, job.context_tokens, job.left_tokens)
             if job.first_ns < 0:
                 batch.fresh.append(job.number)

@@ -1,6 +1,8 @@
 """One request on its way through the instances: what is known of it, and what has happened to it."""
 
+from kvpool.plan.routing.pending import Pending
 from kvpool.plan.routing.views import Objective
+from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.workloads.request import Request
 
@@ -15,6 +17,7 @@ class Job:
         "arrival_ns",
         "blocks",
         "bound_tokens",
+        "brought_tokens",
         "context_tokens",
         "decode_place",
         "deepest",
@@ -22,9 +25,11 @@ class Job:
         "expected_end",
         "expected_tokens",
         "first_ns",
+        "fresh_tokens",
         "hit_tokens",
         "left_tokens",
         "loaded",
+        "loads_left",
         "must_recompute",
         "number",
         "objective",
@@ -59,6 +64,12 @@ class Job:
         """Of the prompt, not computed."""
         self.loaded: dict[Tier, int] = {}
         """Of those, brought up from lower tiers."""
+        self.brought_tokens = 0
+        """Of the prompt's start, what is in the device once its loads have ended."""
+        self.fresh_tokens = 0
+        """Of its context, what had to be computed when it was sent."""
+        self.loads_left = 0
+        """Ways up that still carry something of it; it waits for them."""
         self.deepest = Tier.NEW
         self.recomputed_tokens = 0
         self.preempted = 0
@@ -73,3 +84,20 @@ class Job:
     def need_tokens(self) -> int:
         """KV to reserve: the prompt and the bound of the output."""
         return self.prompt_tokens + self.bound_tokens
+
+    def usable_match(self, memory: ResidentPrefixes) -> int:
+        """Tokens of its context whose KV is in a memory; the last token is always computed."""
+        size = memory.block_tokens
+        return memory.match(self.blocks[: (self.context_tokens - 1) // size]) * size
+
+    def enter(self, pending: Pending) -> None:
+        """Let an instance's record of pending sequences know it."""
+        objective = self.objective
+        self.expected_end = pending.enter(
+            self.expected_tokens, self.need_tokens, objective.weight, objective.tpot_ns
+        )
+
+    def leave(self, pending: Pending) -> None:
+        """Take it out of the record that it was entered in."""
+        objective = self.objective
+        pending.leave(self.expected_end, self.need_tokens, objective.weight, objective.tpot_ns)

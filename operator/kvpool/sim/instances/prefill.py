@@ -4,11 +4,14 @@ from collections import deque
 
 from kvpool.plan.timing.model import LinkModel, TimingModel
 from kvpool.sim.instances.job import Job
-from kvpool.sim.prefixes.resident import ResidentPrefixes
+from kvpool.sim.prefixes.hierarchy import Hierarchy
 
 
 class PrefillInstance:
-    """First come, first served. A prompt that does not fit beside KV still held waits, and all behind it."""
+    """First come, first served; prompts whose prefix is still being brought up are passed over.
+
+    A prompt that does not fit beside KV still held waits, and all behind it.
+    """
 
     __slots__ = (
         "_current_tokens",
@@ -29,7 +32,7 @@ class PrefillInstance:
     def __init__(
         self,
         timing: TimingModel,
-        memory: ResidentPrefixes,
+        memory: Hierarchy,
         link: LinkModel,
         believed: TimingModel | None = None,
     ) -> None:
@@ -50,8 +53,7 @@ class PrefillInstance:
 
     def hit_tokens(self, job: Job) -> int:
         """Tokens of the prompt whose KV is here; the last token of a prompt is always computed."""
-        size = self.memory.block_tokens
-        return self.memory.match(job.blocks[: (job.prompt_tokens - 1) // size]) * size
+        return job.usable_match(self.memory.device)
 
     def backlog_ns(self, now_ns: int) -> int:
         """Time until all that was sent here is computed, as it was estimated when it was sent."""
@@ -70,16 +72,17 @@ class PrefillInstance:
 
     def start(self, now_ns: int) -> int | None:
         """Begin with the next prompt if there is one and it fits. Returns when it will be computed."""
-        if self.current is not None or not self._queue:
+        place = next((place for place, entry in enumerate(self._queue) if not entry[0].loads_left), None)
+        if self.current is not None or place is None:
             return None
-        job, estimate, fresh = self._queue[0]
-        hit = self.hit_tokens(job)
+        job, estimate, fresh = self._queue[place]
+        hit = max(self.hit_tokens(job), job.brought_tokens)
         if not self.memory.acquire(job.blocks, job.private_tokens):
             return None
-        self._queue.popleft()
+        del self._queue[place]
         self._waiting_ns -= estimate
         self._current_tokens = fresh
-        job.hit_tokens = max(job.hit_tokens, hit)
+        job.hit_tokens = hit
         spent = self.timing.prefill_ns(job.prompt_tokens, job.hit_tokens)
         self.current = job
         self.free_ns = now_ns + spent

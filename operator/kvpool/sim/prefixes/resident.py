@@ -6,8 +6,9 @@ head: eviction is leaf-first without a tree (the free queue of vLLM v1 works ali
 costs one operation of a dictionary.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+
+from kvpool.sim.prefixes.idle import IdleOrder, recency
 
 
 def no_heir(block: int) -> None:
@@ -18,7 +19,8 @@ class ResidentPrefixes:
     """Blocks of prefixes in one memory, and private KV beside them that nobody can share.
 
     Private KV (partial blocks, answers) is counted in tokens: engines page it finer than traces name
-    prefixes. `heir` is told of each block that is evicted: the next tier, when there is one.
+    prefixes. `heir` is told of each block that is evicted: the next tier, when there is one. `order` says
+    which idle block leaves first; None: the least recent one.
     """
 
     __slots__ = (
@@ -32,7 +34,11 @@ class ResidentPrefixes:
     )
 
     def __init__(
-        self, capacity_tokens: int, block_tokens: int, heir: Callable[[int], None] = no_heir
+        self,
+        capacity_tokens: int,
+        block_tokens: int,
+        heir: Callable[[int], None] = no_heir,
+        order: IdleOrder | None = None,
     ) -> None:
         if capacity_tokens < block_tokens:
             raise ValueError(f"{capacity_tokens} tokens of memory do not hold one block of {block_tokens}")
@@ -41,7 +47,7 @@ class ResidentPrefixes:
         self.private_tokens = 0
         self.evicted_blocks = 0
         self._pins: dict[int, int] = {}
-        self._idle: OrderedDict[int, None] = OrderedDict()
+        self._idle: IdleOrder = recency() if order is None else order
         self._heir = heir
 
     @property
@@ -61,6 +67,10 @@ class ResidentPrefixes:
 
     def __contains__(self, block: int) -> bool:
         return block in self._pins or block in self._idle
+
+    def blocks(self) -> list[int]:
+        """All blocks that are here."""
+        return [*self._pins, *self._idle]
 
     def match(self, blocks: Sequence[int]) -> int:
         """Return how many leading blocks are here."""

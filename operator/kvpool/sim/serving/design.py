@@ -1,11 +1,13 @@
 """What a fleet is made of, and by which rules it serves."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kvpool.plan.placement.eviction import EvictionRule
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.model import LinkModel, TimingModel
+from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.serving.views import Belief
 
 
@@ -47,6 +49,19 @@ class InstanceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TierSpec:
+    """One tier below the memory of instances that compute prompts."""
+
+    tier: Tier
+    capacity_tokens: int
+    """Of each instance, or of all together when it is shared."""
+    link: LinkModel
+    """Its way up to the next tier."""
+    is_shared: bool = False
+    """One for all instances, and a copy stays; else each has its own, for what its device does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
 class SplitDesign:
     """A fleet whose prompts are computed on some instances and whose answers are made on others."""
 
@@ -60,6 +75,10 @@ class SplitDesign:
     first_token: FirstToken = FirstToken.DECODE
     report_interval_ns: int = 0
     """How old the load may be that routers see; 0: it is always new."""
+    tiers: tuple[TierSpec, ...] = ()
+    """Below the memory of each prefill instance, nearest first."""
+    make_eviction: Callable[[], EvictionRule] | None = None
+    """Makes the rule by which prefixes leave; None: the least recent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +91,5 @@ class MixedDesign:
     chunk_tokens: int = 8192
     """Prompt and answer tokens of one step together (vLLM: `max_num_batched_tokens`)."""
     report_interval_ns: int = 0
-    reserve_bound: bool = False
-    """Whether a request is let in only when the bound of its answer fits too; else it may be preempted."""
+    tiers: tuple[TierSpec, ...] = ()
+    make_eviction: Callable[[], EvictionRule] | None = None

@@ -41,5 +41,9 @@ class FleetRun:
     """Of prompts, without what was cached."""
     evicted_blocks: int
     capacity_tokens: int
+    unique_share: float
+    """Distinct prefix blocks over resident ones, all tiers and instances, at the end."""
+    demoted_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Written to each lower tier by the tier above it."""
     links: Mapping[str, LinkUse] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()

@@ -14,10 +14,10 @@ from kvpool.sim.events import Kind
 from kvpool.sim.instances.decode import DecodeInstance
 from kvpool.sim.instances.job import Job
 from kvpool.sim.instances.prefill import PrefillInstance
-from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.serving.design import FirstToken, HandOff, SplitDesign
 from kvpool.sim.serving.fleet import Fleet
 from kvpool.sim.serving.lengths import ExactLengths, Lengths
+from kvpool.sim.serving.memories import BringUp, Memories
 from kvpool.sim.serving.outcome import Outcome
 from kvpool.sim.serving.run import FleetRun, LinkUse, Sample
 from kvpool.sim.serving.views import PrefillView, View, views_of
@@ -52,9 +52,15 @@ class SplitFleet(Fleet):
 
     def prepare(self, block_tokens: int) -> None:
         """Make the memories, whose grain is the workload's."""
-        for spec in self._design.prefill:
-            memory = ResidentPrefixes(spec.capacity_tokens, block_tokens)
-            self._prefill.append(PrefillInstance(spec.timing, memory, spec.link, spec.believed.timing))
+        design = self._design
+        self._memories = Memories(
+            design.prefill, design.tiers, block_tokens, design.make_eviction, self.clock
+        )
+        self._bring_up = BringUp(self._memories, design.bytes_per_token, self.agenda, self.clock)
+        self._prefill = [
+            PrefillInstance(spec.timing, memory, spec.link, spec.believed.timing)
+            for spec, memory in zip(design.prefill, self._memories.hierarchies, strict=True)
+        ]
         self._prefill_views = [
             PrefillView(instance, instance.believed, instance.link, self.clock) for instance in self._prefill
         ]
@@ -66,6 +72,8 @@ class SplitFleet(Fleet):
             Kind.SETUP: self._on_setup,
             Kind.LINK: self._on_link,
             Kind.STEP: self._on_step,
+            Kind.LOAD_SETUP: self._bring_up.on_setup,
+            Kind.LOAD: self._on_load,
         }
 
     def views(self) -> Sequence[View]:
@@ -101,8 +109,14 @@ class SplitFleet(Fleet):
             self._send_to_prefill(job)
 
     def _send_to_prefill(self, job: Job) -> None:
-        self._prefill[job.prefill_place].send(job)
+        instance = self._prefill[job.prefill_place]
+        self._bring_up.begin(job, job.prefill_place, instance.timing)
+        instance.send(job)
         self._start_prefill(job.prefill_place)
+
+    def _on_load(self, store: int) -> None:
+        for job in self._bring_up.on_load(store):
+            self._start_prefill(job.prefill_place)
 
     def _start_prefill(self, place: int) -> None:
         instance = self._prefill[place]
@@ -185,7 +199,7 @@ class SplitFleet(Fleet):
 
     def sample(self) -> Sample:
         """Sums over all instances."""
-        memories = [instance.memory for instance in self._prefill]
+        memories = [instance.memory.device for instance in self._prefill]
         for instance in self._decode:
             instance.look(self.clock.now_ns)
         return Sample(
@@ -200,17 +214,22 @@ class SplitFleet(Fleet):
 
     def result(self, outcomes: tuple[Outcome, ...]) -> FleetRun:
         """Sums over all instances; one link for each decode instance."""
+        links = {
+            f"decode-{place}": LinkUse(instance.inbound.moved_bytes, instance.inbound.busy_ns)
+            for place, instance in enumerate(self._decode)
+        }
         return FleetRun(
-            outcomes,
-            self.clock.now_ns,
-            sum(instance.steps for instance in self._decode),
-            sum(instance.made_tokens for instance in self._decode),
-            sum(instance.computed_tokens for instance in self._prefill),
-            sum(instance.memory.evicted_blocks for instance in self._prefill),
-            sum(spec.capacity_tokens for spec in (*self._design.prefill, *self._design.decode)),
-            {
-                f"decode-{place}": LinkUse(instance.inbound.moved_bytes, instance.inbound.busy_ns)
-                for place, instance in enumerate(self._decode)
-            },
-            tuple(self.samples),
+            outcomes=outcomes,
+            end_ns=self.clock.now_ns,
+            decode_steps=sum(instance.steps for instance in self._decode),
+            made_tokens=sum(instance.made_tokens for instance in self._decode),
+            computed_tokens=sum(instance.computed_tokens for instance in self._prefill),
+            evicted_blocks=sum(instance.memory.device.evicted_blocks for instance in self._prefill),
+            capacity_tokens=sum(
+                spec.capacity_tokens for spec in (*self._design.prefill, *self._design.decode)
+            ),
+            demoted_bytes=self._memories.demoted_bytes(self._design.bytes_per_token),
+            unique_share=self._memories.unique_share(),
+            links={**links, **self._memories.links()},
+            samples=tuple(self.samples),
         )

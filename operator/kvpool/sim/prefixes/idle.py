@@ -1,0 +1,102 @@
+"""In which order idle blocks leave a memory: the least recent first, or by a rule of the planner."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Protocol
+
+from kvpool.plan.placement.eviction import EvictionRule, Key, Use
+from kvpool.plan.placement.residents import Residents
+
+
+class Now(Protocol):
+    """Who knows the time of the simulation."""
+
+    now_ns: int
+
+
+class IdleOrder(Protocol):
+    """Idle blocks in the order in which they leave; `OrderedDict` is the one for recency."""
+
+    def __contains__(self, block: object, /) -> bool: ...
+
+    def __iter__(self) -> Iterator[int]: ...
+
+    def __len__(self) -> int: ...
+
+    def __setitem__(self, block: int, value: None, /) -> None: ...
+
+    def __delitem__(self, block: int, /) -> None: ...
+
+    def popitem(self, last: bool = True) -> tuple[int, None]:
+        """Take out the block that leaves first; callers say `last=False`."""
+
+    def clear(self) -> None:
+        """Forget all of them."""
+
+
+class UseBook:
+    """What one eviction rule knows of the blocks of one instance, in whichever of its tiers they are."""
+
+    def __init__(self, rule: EvictionRule, clock: Now) -> None:
+        self.rule = rule
+        self.clock = clock
+        self.uses: dict[int, Use] = {}
+        self.keys: dict[int, Key] = {}
+        self._turn = 0
+
+    def note(self, block: int) -> None:
+        """A block was used until now."""
+        self._turn += 1
+        use = self.uses.get(block)
+        if use is None:
+            use = self.uses[block] = Use(block, self.clock.now_ns, self._turn)
+        else:
+            use.again(self.clock.now_ns, self._turn)
+        self.keys[block] = self.rule.key(use)
+
+
+class RuledOrder:
+    """Idle blocks of one tier under a rule. At the top, becoming idle ends a use; below it is no use."""
+
+    def __init__(self, book: UseBook, *, top: bool) -> None:
+        self._book = book
+        self._top = top
+        self._residents = Residents(book.rule)
+        self._blocks: dict[int, None] = {}
+
+    def __contains__(self, block: object) -> bool:
+        return block in self._blocks
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __setitem__(self, block: int, value: None) -> None:
+        book = self._book
+        if self._top or block not in book.keys:
+            book.note(block)
+        self._blocks[block] = None
+        self._residents.add(book.uses[block], book.keys[block])
+
+    def __delitem__(self, block: int) -> None:
+        del self._blocks[block]
+        self._residents.discard(block)
+
+    def popitem(self, last: bool = True) -> tuple[int, None]:
+        """Take out the block that leaves first, whatever `last` says."""
+        block = self._residents.pop(self._book.clock.now_ns)
+        del self._blocks[block]
+        return block, None
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        for block in self._blocks:
+            self._residents.discard(block)
+        self._blocks.clear()
+
+
+def recency() -> IdleOrder:
+    """The order in which blocks became idle."""
+    return OrderedDict[int, None]()

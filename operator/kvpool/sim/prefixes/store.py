@@ -1,0 +1,79 @@
+"""A tier below the device: what the tier above let go, until it is brought up or others need the room."""
+
+from collections.abc import Callable
+
+from kvpool.plan.timing.model import LinkModel
+from kvpool.sim.links.shared import SharedLink
+from kvpool.sim.prefixes.idle import IdleOrder
+from kvpool.sim.prefixes.resident import no_heir
+from kvpool.sim.prefixes.tier import Tier
+
+
+class PrefixStore:
+    """Blocks in one lower tier, and its way up."""
+
+    __slots__ = (
+        "_capacity_blocks",
+        "_heir",
+        "_order",
+        "demoted_blocks",
+        "dropped_blocks",
+        "inbound",
+        "is_exclusive",
+        "link",
+        "tier",
+    )
+
+    def __init__(
+        self,
+        tier: Tier,
+        capacity_blocks: int,
+        link: LinkModel,
+        order: IdleOrder,
+        heir: Callable[[int], None] = no_heir,
+        *,
+        is_exclusive: bool = True,
+    ) -> None:
+        self.tier = tier
+        self.link = link
+        self.inbound = SharedLink(link.bytes_per_second)
+        """Its way up, shared by all that is brought up from it or through it."""
+        self.is_exclusive = is_exclusive
+        """Whether a block that was brought up leaves; one that several instances share keeps it."""
+        self.demoted_blocks = 0
+        self.dropped_blocks = 0
+        self._capacity_blocks = capacity_blocks
+        self._order = order
+        self._heir = heir
+
+    def __contains__(self, block: int) -> bool:
+        return block in self._order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def blocks(self) -> list[int]:
+        """All blocks that are here."""
+        return list(self._order)
+
+    def put(self, block: int) -> None:
+        """Take a block from above; one that is here already becomes the newest."""
+        order = self._order
+        if block in order:
+            del order[block]
+        else:
+            self.demoted_blocks += 1
+        order[block] = None
+        while len(order) > self._capacity_blocks:
+            lost, _ = order.popitem(last=False)
+            self.dropped_blocks += 1
+            self._heir(lost)
+
+    def brought_up(self, block: int) -> None:
+        """The tier above has a copy now."""
+        if self.is_exclusive and block in self._order:
+            del self._order[block]
+
+    def forget(self) -> None:
+        """Lose everything."""
+        self._order.clear()
