@@ -66,7 +66,7 @@ class ModelSource(Model):
 
     preset: Annotated[str, BeforeValidator(_model)] | None = None
     """Name of a well-known model."""
-    config: Text | None = None
+    config: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
     """Path of the model's `config.json`, from the folder of this file."""
     kv_bytes_per_token: Annotated[int, Field(gt=0)] | None = None
     """Bytes of KV for each token, when nothing else is known: times are then those of the links alone."""
