@@ -8,7 +8,7 @@ For request q (prompt L, expected output o, bound b, weight w) on instance d (ba
     s0    = step(B, K) ;  s1 = step(B + 1, K + L + o / 2)                   predicted output
     own   = x + wait + o * s1
     ext   = (s1 - s0) * sum_j w_j * min(rem_j, o)                           what the others lose
-    pen   = P1 * w * [(x + wait) / (o - 1) + s1 > TPOT] + P1 * w * [x + wait + s1 > TTFT]
+    pen   = P1 * w * [(x + wait) / (o - 1) + s1 > TPOT] + P1 * w * [waited + x + wait + s1 > TTFT]
             + P2 * sum_j w_j * [s0 <= TPOT_j < s1]                          class of service
     score = w * own + ext + pen                                             the smallest is chosen
 
@@ -33,8 +33,6 @@ class CompletionTimeSettings:
     """P2: for breaking the promise of one that runs, per full weight."""
     fill_percent: int = 100
     """theta: the share of the capacity that may be promised before a request has to wait."""
-    ttft_ahead_ns: int = 0
-    """What of the time to the first token passes before the decode instance is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +58,17 @@ def increment(ask: Ask, place: int, instance: Instance, settings: CompletionTime
     output = max(1, ask.expected_output_tokens)
     fresh = max(0, ask.prompt_tokens - ask.overlap(place).tokens)
     arrive = instance.backlog_ns + instance.link.transfer_ns(fresh * ask.bytes_per_token)
-    before = instance.timing.step_ns(instance.running, instance.kv_tokens)
-    after = instance.timing.step_ns(
-        instance.running + 1, instance.kv_tokens + ask.prompt_tokens + output // 2
-    )
+    running, kv_tokens, pending = instance.running, instance.kv_tokens, instance.pending
+    before = instance.timing.step_ns(running, kv_tokens)
+    after = instance.timing.step_ns(running + 1, kv_tokens + ask.prompt_tokens + output // 2)
     wait = waiting_steps(ask, instance, settings.fill_percent) * before
     own = arrive + wait + output * after
-    others = max(0, after - before) * instance.pending.delayed_tokens(output)
+    others = max(0, after - before) * pending.delayed_tokens(output)
     first_token = arrive + wait + after
     broken = int((arrive + wait) // max(1, output - 1) + after > objective.tpot_ns)
-    broken += int(settings.ttft_ahead_ns + first_token > objective.ttft_ns)
+    broken += int(ask.waited_ns + first_token > objective.ttft_ns)
     penalty = settings.own_break_ns * objective.weight * broken
-    penalty += settings.others_break_ns * instance.pending.broken_weight(before, after)
+    penalty += settings.others_break_ns * pending.broken_weight(before, after)
     score = objective.weight * own + others + penalty
     return Increment(arrive, wait, before, after, own, others, penalty, score)
 

@@ -50,6 +50,9 @@ class Ask:
     overlaps: tuple[Overlap, ...] = ()
     """What each instance holds of the prompt's prefix, in the order of the instances; empty: nothing."""
 
+    waited_ns: int = 0
+    """Since it arrived: part of its time to the first token."""
+
     def overlap(self, index: int) -> Overlap:
         """What the instance at that place holds of the prompt's prefix."""
         return self.overlaps[index] if self.overlaps else NO_OVERLAP

@@ -106,6 +106,7 @@ class Fleet(ABC):
             job.objective,
             bytes_per_token,
             overlaps,
+            self.clock.now_ns - job.arrival_ns,
         )
 
     def note_hit(self, job: Job) -> None:

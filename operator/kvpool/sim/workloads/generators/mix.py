@@ -58,7 +58,7 @@ def mix(parameters: Mix, seed: int) -> Workload:
     root = Stream(seed).split("mix")
     lengths, classes = root.split("lengths"), root.split("classes")
     requests = []
-    for arrival_ns in _arrivals(parameters, root.split("arrivals")):
+    for arrival_ns in _arrivals(parameters, root.split("switches"), root.split("gaps")):
         prompt, output = _lengths(parameters, lengths)
         slo_class = BATCH if classes.uniform() < parameters.batch_share else INTERACTIVE
         requests.append(Request(arrival_ns, prompt, output, slo_class=slo_class))
@@ -67,20 +67,21 @@ def mix(parameters: Mix, seed: int) -> Workload:
     return Workload(tuple(requests), 512, source, hashlib.sha256(text.encode()).hexdigest())
 
 
-def _arrivals(parameters: Mix, stream: Stream) -> list[int]:
+def _arrivals(parameters: Mix, switches: Stream, gaps: Stream) -> list[int]:
+    """Times in nanoseconds. When bursts begin and end does not depend on the rate."""
     burst, calm = parameters.burst_seconds, parameters.calm_seconds
     level = (burst * parameters.burst_factor + calm) / (burst + calm)
     calm_rate = parameters.rate_per_second / level
     times: list[int] = []
-    now, bursting = 0.0, False
-    while now < parameters.seconds:
-        end = now + stream.exponential(burst if bursting else calm)
+    begin, bursting = 0.0, False
+    while begin < parameters.seconds:
+        end = begin + switches.exponential(burst if bursting else calm)
         rate = calm_rate * (parameters.burst_factor if bursting else 1.0)
-        now += stream.exponential(1 / rate)
+        now = begin + gaps.exponential(1 / rate)
         while now < min(end, parameters.seconds):
             times.append(round(now * NS_PER_SECOND))
-            now += stream.exponential(1 / rate)
-        now, bursting = end, not bursting
+            now += gaps.exponential(1 / rate)
+        begin, bursting = end, not bursting
     return times
 
 

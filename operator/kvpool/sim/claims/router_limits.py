@@ -1,0 +1,180 @@
+"""Where completion-time routing ends: wrong constants, and memory that is scarce everywhere."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Final
+
+from pydantic import Field
+
+from kvpool.plan.routing.catalogue import ROUTERS
+from kvpool.plan.routing.completion_time import CompletionTime
+from kvpool.plan.routing.guards import Guarded, GuardSettings
+from kvpool.plan.timing.model import LinkModel
+from kvpool.sim.claims.experiment import Experiment
+from kvpool.sim.claims.router_settings import CLEVER, SOURCE, RouterMix, Tried, overall, try_rules
+from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading
+from kvpool.sim.serving.views import Belief
+from kvpool.sim.workloads.request import Workload
+
+GUARDED: Final = "Guarded"
+SPRAY: Final = "Uniform"
+ENDLESS: Final = 1 << 50
+"""Tokens, and bytes a second, that no load uses up."""
+
+
+class Miscalibrated(RouterMix):
+    """A router that takes every card for one that load does not slow, with endless memory and links."""
+
+    instances: int = Field(7, ge=2)
+    slowest: float = Field(0.6, gt=0, le=1)
+    rates_per_second: tuple[float, ...] = (6.5, 7.0, 7.5)
+    equal_rates_per_second: tuple[float, ...] = (9.0, 9.5, 10.0)
+    believed_step_sequence_ns: float = 1_000.0
+    """For each running sequence; the constant for each token of context is taken for 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What wrong constants cost, as means over the loads of one pool."""
+
+    right: float
+    wrong: float
+    least_loaded: float
+    p99_share_lost: float
+    """Of the advantage of the right constants over round robin."""
+
+    @property
+    def drop(self) -> float:
+        """Points."""
+        return 100 * (self.right - self.wrong)
+
+
+def c9(parameters: Miscalibrated, _: Mapping[str, Workload]) -> ClaimRow:
+    """Hold unequal cards against the gate; equal ones are shown."""
+    figures: dict[str, float] = {}
+    unequal = _wrong(parameters, parameters.slowest, parameters.rates_per_second, figures)
+    equal = _wrong(parameters, 1.0, parameters.equal_rates_per_second, figures)
+    near = abs(unequal.wrong - unequal.least_loaded) < 0.01
+    return ClaimRow(
+        CALIBRATED,
+        ours="; ".join(
+            f"{name}: {one.right:.3f} to {one.wrong:.3f} ({-one.drop:+.1f} points, least loaded "
+            f"{one.least_loaded:.3f}), {one.p99_share_lost:.0%} of the P99 advantage over round robin lost"
+            for name, one in ((f"cards 1..{parameters.slowest:g}", unequal), ("equal cards", equal))
+        ),
+        band=(
+            "on unequal cards: more than 2 points and more than 25 % of the P99 advantage lost, and within 1 "
+            "point of least loaded"
+        ),
+        verdict=overall([unequal.drop > 2, unequal.p99_share_lost > 0.25, near]),
+        knob="how unequal cards are: the constants matter where cards differ",
+        figures=figures,
+        seed=parameters.seed,
+    )
+
+
+def _wrong(
+    parameters: Miscalibrated, slowest: float, rates: Sequence[float], figures: dict[str, float]
+) -> Wrong:
+    pool = parameters.pool(parameters.instances, slowest)
+    blind = replace(pool, belief=_blind(parameters))
+    found: list[tuple[Tried, Tried, Tried, Tried]] = []
+    for rate in rates:
+        mixed = parameters.mix(rate)
+        tried = try_rules(parameters, pool, mixed, ("RoundRobin", "LeastLoaded", CLEVER))
+        wrong = try_rules(parameters, blind, mixed, (CLEVER,))[CLEVER]
+        found.append((tried["RoundRobin"], tried["LeastLoaded"], tried[CLEVER], wrong))
+        cards = "equal cards" if slowest == 1.0 else f"cards 1..{slowest:g}"
+        for name, one in (*tried.items(), (f"{CLEVER}, wrong constants", wrong)):
+            for what, value in one.figures():
+                figures[f"{cards}, {rate:g}/s, {name}: {what}"] = value
+    advantage = sum(robin.p99 - right.p99 for robin, _, right, _ in found)
+    kept = sum(robin.p99 - wrong.p99 for robin, _, _, wrong in found)
+    return Wrong(
+        fmean(right.mean for _, _, right, _ in found),
+        fmean(wrong.mean for _, _, _, wrong in found),
+        fmean(loaded.mean for _, loaded, _, _ in found),
+        1 - kept / advantage if advantage > 0 else 0.0,
+    )
+
+
+def _blind(parameters: Miscalibrated) -> Belief:
+    card = parameters.card().timing
+    timing = replace(card, step_sequence_ns=parameters.believed_step_sequence_ns, step_token_ns=0.0)
+    return Belief(timing, LinkModel(0, ENDLESS), ENDLESS)
+
+
+class Scarce(RouterMix):
+    """More than twice what a pool can do, seen through reports of several ages."""
+
+    log_seconds: float = Field(300, gt=0)
+    instances: int = Field(5, ge=1)
+    slowest: float = Field(1.0, gt=0, le=1)
+    capacity_per_card: float = Field(1.4, gt=0)
+    """Requests a second that a card of full speed serves within its promises."""
+    overload: float = Field(2.3, gt=0)
+    """Arrivals against that."""
+    report_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
+    slack_points: float = Field(0.5, ge=0)
+
+
+def c11(parameters: Scarce, _: Mapping[str, Workload]) -> ClaimRow:
+    """Hold the guarded rule against spraying at every age of the reports."""
+    pool = parameters.pool(parameters.instances, parameters.slowest)
+    mixed = parameters.mix(parameters.capacity_per_card * parameters.overload * pool.full_cards)
+    # Each age of reports with the rules as they are, the clever one also with its guards.
+    rules = {name: ROUTERS[name] for name in ("RoundRobin", SPRAY, "LeastLoaded", CLEVER)}
+    rules[GUARDED] = lambda draws: Guarded(CompletionTime(), draws, GuardSettings(small_pool=0))
+    found = [
+        (age, try_rules(parameters, replace(pool, report_interval_ns=round(age * 1e9)), mixed, rules))
+        for age in parameters.report_seconds
+    ]
+    safe = [100 * (tried[GUARDED].mean - tried[SPRAY].mean) >= -parameters.slack_points for _, tried in found]
+    beats = [tried[SPRAY].mean > min(tried["LeastLoaded"].mean, tried[CLEVER].mean) for _, tried in found]
+    return ClaimRow(
+        SCARCITY,
+        ours="; ".join(
+            f"reports {age:g} s old: " + ", ".join(f"{name} {one.mean:.3f}" for name, one in tried.items())
+            for age, tried in found
+        ),
+        band=(
+            f"with the guard at least spraying less {parameters.slack_points:g} points at every age; "
+            "spraying above least loaded or completion time at one age or more"
+        ),
+        verdict=overall([*safe, any(beats)]),
+        knob="the age of reports: with fresh ones no rule is far from another, as nothing is free anywhere",
+        figures={
+            f"reports {age:g} s old, {name}: {what}": value
+            for age, tried in found
+            for name, one in tried.items()
+            for what, value in one.figures()
+        },
+        seed=parameters.seed,
+    )
+
+
+CALIBRATED: Final = Claim(
+    number="C9",
+    text="Wrong constants cost 4.5 points of goodput and 40 % of the tail advantage: no better than queues",
+    source=SOURCE,
+    reading=Reading.SECOND_HAND,
+    kind=Kind.MEASURED,
+)
+SCARCITY: Final = Claim(
+    number="C11",
+    text="Under extreme scarcity spraying beats greedy rules",
+    source=SOURCE,
+    reading=Reading.SECOND_HAND,
+    kind=Kind.MEASURED,
+)
+
+EXPERIMENTS: Final = (
+    Experiment(
+        CALIBRATED,
+        Miscalibrated,
+        reduced={"log_seconds": 150, "rates_per_second": [7.0], "equal_rates_per_second": [9.5]},
+        run=c9,
+    ),
+    Experiment(SCARCITY, Scarce, reduced={"log_seconds": 60, "report_seconds": [2.0]}, run=c11),
+)
