@@ -40,6 +40,7 @@ class ConditionType(StrEnum):
     AGENT_CONNECTED = "AgentConnected"
     AGENT_HEALTHY = "AgentHealthy"
     LEASE_HELD = "LeaseHeld"
+    PLANNED = "Planned"
 
 
 class Condition(Model):

@@ -254,6 +254,8 @@ class KVPoolStatus(Model):
         Column("Used", "string", ".status.conditions[?(@.type=='Ready')].message"),
         Column("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason"),
         Column("Admitted", "string", ".status.conditions[?(@.type=='Admitted')].message", 1),
+        Column("Sessions", "integer", ".status.sessions.capacity", 1),
+        Column("Limit", "string", ".status.sessions.limitedBy", 1),
         Column("Age", "date", ".metadata.creationTimestamp"),
     ),
 )

@@ -86,6 +86,19 @@ class PlannedHost(Model):
     """A card that kvpool knows."""
     accelerators: Annotated[int, Field(ge=1, le=1024)] = 1
     """How many of them load from the memory of one node."""
+    host_link: PresetName = "PCIe5-x16"
+    """The link of one accelerator to the host; a link that kvpool knows."""
+    cxl_link: PresetName = "CXL2-x16"
+    """The link of the expanders of one node, for tier CXL."""
+    drives: Annotated[int, Field(ge=1, le=256)] = 1
+    """Drives of one node, for tier SSD."""
+    drive_link: PresetName = "NVMe-Gen4"
+    """One of these drives."""
+    drive_writes_per_day: (
+        Annotated[str, Field(max_length=16, pattern=r"^[0-9]{1,4}(\.[0-9]{1,4})?$")] | None
+    ) = None
+    """How often a day each drive may be overwritten until the end of its warranty, such as 0.3; absent:
+    as often as one likes."""
 
 
 class PlacementPolicy(StrEnum):
@@ -199,6 +212,8 @@ class GroupPlanning(Model):
     """One prefill instance."""
     decode: PlannedEngine = PlannedEngine()
     """One decode instance."""
+    transfer_link: PresetName = "InfiniBand-400G"
+    """The link that a decode instance takes KV from prefill instances over; a link that kvpool knows."""
     attention_ffn: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = Field(
         default=None, alias="attentionFFN"
     )

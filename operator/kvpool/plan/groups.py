@@ -1,7 +1,6 @@
 """What a PDGroup's status says: its slots, their weights, the ratio, and what is wrong."""
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from kvpool.api.common import Role
 from kvpool.api.conditions import ConditionType, Verdict, merge_conditions
@@ -13,7 +12,6 @@ from kvpool.api.pdgroup import (
     OutputType,
     PDGroup,
     PDGroupStatus,
-    RatioStatus,
     RoutingStatus,
 )
 from kvpool.api.supernode import FenceLevel
@@ -25,6 +23,7 @@ from kvpool.plan.attachment import weight_to_show
 from kvpool.plan.domains import CODE_UNREADABLE, policy_of, supernode_of_group
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import engine_pods, roles_of
+from kvpool.plan.group_ratio import fraction_of, instances, ratio_status
 from kvpool.plan.instances import slots_of
 from kvpool.plan.permission import group_standing
 from kvpool.plan.sizes import listed
@@ -48,7 +47,7 @@ def group_status(snapshot: Snapshot, group: PDGroup, now: Instant) -> PDGroupSta
         serving=sum(1 for member in members if member.effective_weight > 0),
         members=members[:MOST_MEMBERS],
         routing=_routing(snapshot, group, now),
-        ratio=RatioStatus(current=_ratio_text(members)),
+        ratio=ratio_status(snapshot, group, members),
         conditions=merge_conditions(group.status.conditions, verdicts, generation, now.text()),
     )
 
@@ -136,40 +135,23 @@ def _without_slots(draft: Draft, group: PDGroup) -> Verdict:
     return Verdict(ConditionType.READY, True, "Observing", f"{', '.join(counts)} seen; {hold.message}")
 
 
-def _serving(members: Iterable[Member], role: Role) -> int:
-    return sum(1 for member in members if member.role is role and member.effective_weight > 0)
-
-
-def _ratio_text(members: tuple[Member, ...]) -> str:
-    roles = {member.role for member in members}
-    if roles != {Role.PREFILL, Role.DECODE}:
-        return ""
-    return f"{_serving(members, Role.PREFILL)}/{_serving(members, Role.DECODE)}"
-
-
 def _ratio(group: PDGroup, members: tuple[Member, ...]) -> Verdict | None:
     """Serving prefill to decode against the bounds; nothing to say without bounds or without both roles."""
     bounds = group.spec.ratio
-    if bounds is None or (bounds.min is None and bounds.max is None) or not _ratio_text(members):
+    both = {member.role for member in members} == {Role.PREFILL, Role.DECODE}
+    if bounds is None or (bounds.min is None and bounds.max is None) or not both:
         return None
     kind = ConditionType.RATIO_CONSTRAINT_VIOLATED
-    prefill, decode = _serving(members, Role.PREFILL), _serving(members, Role.DECODE)
-    low = _fraction(bounds.min)
-    high = _fraction(bounds.max)
+    serving = instances([member for member in members if member.effective_weight > 0])
+    prefill, decode = serving.prefill, serving.decode
+    low = fraction_of(bounds.min)
+    high = fraction_of(bounds.max)
     now = f"{prefill} prefill to {decode} decode instances serve"
     if low is not None and prefill * low.denominator < low.numerator * decode:
         return Verdict(kind, True, "BelowMinimum", f"{now}, ratio.min is {bounds.min}: add prefill instances")
     if high is not None and prefill * high.denominator > high.numerator * decode:
         return Verdict(kind, True, "AboveMaximum", f"{now}, ratio.max is {bounds.max}: add decode instances")
     return Verdict(kind, False, "WithinBounds", now)
-
-
-def _fraction(text: str | None) -> Fraction | None:
-    """Read `2/3`; None for nothing, and for a fraction over zero."""
-    if text is None:
-        return None
-    above, _, below = text.partition("/")
-    return Fraction(int(above), int(below)) if int(below) else None
 
 
 def _expressible(group: PDGroup) -> Verdict | None:
