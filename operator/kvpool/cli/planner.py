@@ -9,7 +9,9 @@ from typing import Final
 import click
 
 from kvpool.cli.ending import run_to_end
+from kvpool.cli.planning.cache import cache
 from kvpool.cli.planning.size import size
+from kvpool.cli.planning.trace import import_trace
 
 
 class FileOrVerb(click.Group):
@@ -44,9 +46,9 @@ def trace() -> None:
 
 
 VERBS: Final[tuple[click.Command, ...]] = (size,)
-SIMULATIONS: Final[tuple[click.Command, ...]] = ()
+SIMULATIONS: Final[tuple[click.Command, ...]] = (cache,)
 """Below `simulate`; the one named `run` is what `kvpool simulate FILE` means."""
-TRACES: Final[tuple[click.Command, ...]] = ()
+TRACES: Final[tuple[click.Command, ...]] = (import_trace,)
 """Below `trace`."""
 
 for group, verbs in ((kvpool, VERBS), (simulate, SIMULATIONS), (trace, TRACES)):

@@ -47,6 +47,7 @@ class Use:
         self.next_ns = next_ns
 
 
+@runtime_checkable
 class EvictionRule(Protocol):
     """Orders the objects of one tier: the one with the smallest key leaves first."""
 
