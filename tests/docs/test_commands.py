@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from kvpool.cli.kubectl import kvpool as plugin
+from kvpool.cli.planner import kvpool as planner
 from tests.docs.pages import ROOT, Page, pages
 
 PAGES = pages()
@@ -34,6 +35,7 @@ FOREIGN_FLAGS = {
 _MAKE = re.compile(r"^make ([a-z][a-z0-9-]*)")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _PLUGIN = re.compile(r"kubectl kvpool ([a-z][a-z-]*)(.*)")
+_PLANNER = re.compile(r"^kvpool ([a-z].*)")
 
 
 @cache
@@ -60,7 +62,17 @@ def flags_of(program: str) -> frozenset[str]:
 def all_flags() -> frozenset[str]:
     ours = {flag for program in PROGRAMS for flag in flags_of(program)}
     verbs = {option for verb in plugin.commands.values() for option in options_of(verb)}
+    verbs |= {option for verb in verbs_below(planner) for option in options_of(verb)}
     return frozenset(ours | verbs | {flag for flags in FOREIGN_FLAGS.values() for flag in flags})
+
+
+def verbs_below(group: click.Group) -> list[click.Command]:
+    """The verbs of a group and of the groups in it."""
+    return [
+        inner
+        for verb in group.commands.values()
+        for inner in (verb, *(verbs_below(verb) if isinstance(verb, click.Group) else ()))
+    ]
 
 
 def options_of(verb: click.Command) -> set[str]:
@@ -80,6 +92,22 @@ def test_every_verb_of_the_plugin_that_a_page_names_exists_and_takes_the_flags(p
         for verb, rest in _PLUGIN.findall(text):
             command = plugin.commands.get(verb)
             if command is None or set(_FLAG.findall(rest)) - options_of(command):
+                wrong.append(text)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_verb_of_the_planner_that_a_page_names_exists_and_takes_the_flags(page: Page) -> None:
+    wrong = []
+    for text in page.commands():
+        for said in _PLANNER.findall(text):
+            command: click.Command | None = planner
+            for word in said.split():
+                if not isinstance(command, click.Group):
+                    break
+                # What is no verb of `simulate` is the file of a scenario.
+                command = command.commands.get(word) or command.commands.get("run")
+            if command is None or set(_FLAG.findall(said)) - options_of(command):
                 wrong.append(text)
     assert wrong == []
 
