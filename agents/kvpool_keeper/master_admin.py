@@ -30,11 +30,13 @@ class Reading:
     """One look at the master.
 
     `used_bytes` is None while the master does not know the segment. `pings` counts the heartbeats of all
-    clients since the master's start: it only ever grows, unless the master started anew.
+    clients since the master's start: it only ever grows, unless the master started anew. `remounts` counts
+    the segments that clients mounted again after the master had forgotten them; each first mount counts too.
     """
 
     used_bytes: int | None
     pings: int
+    remounts: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,4 +155,7 @@ def parse_metrics(text: str, segment: str) -> Reading:
         raise AdminError("the master's metrics have no master_ping_requests_total")
     label = re.escape(segment)
     used = re.search(rf'^segment_allocated_bytes\{{segment="{label}"\}} (\d{{1,18}})\b', text, re.MULTILINE)
-    return Reading(int(used[1]) if used else None, int(pings[1]))
+    again = re.search(
+        r"^master_remount_segment_requests_total(?:\{[^}]*\})? (\d{1,18})\b", text, re.MULTILINE
+    )
+    return Reading(int(used[1]) if used else None, int(pings[1]), int(again[1]) if again else 0)

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvpool_keeper.contract import MooncakeMount
-from kvpool_keeper.master_admin import DRAIN_RUNS, DRAINED, AdminError, MasterAdmin, MasterHangsError
+from kvpool_keeper.master_admin import (
+    DRAIN_RUNS,
+    DRAINED,
+    AdminError,
+    MasterAdmin,
+    MasterHangsError,
+    Reading,
+)
 from kvpool_keeper.store import StoreError, StoreMount
+
+SILENT_SECONDS = 2.5
+"""Longer than looks are apart, and no longer than one that failed. No sensible client_ttl is shorter."""
+NANOSECONDS = 1_000_000_000
 
 
 @dataclass
@@ -27,7 +38,7 @@ class Membership:
         self._mount = StoreMount(target, address)
         self._admin = MasterAdmin(target.admin) if target.admin else None
         self._master = target.master
-        self._pings = 0
+        self._last = Reading(used_bytes=0, pings=0)
         self._job = ""
         self.segment = self._mount.segment
         self.te_endpoint = ""
@@ -60,12 +71,21 @@ class Membership:
             rows = await asyncio.to_thread(self._admin.segments)
             self.te_endpoint = next((row.te_endpoint for row in rows if row.name == self.segment), "")
         reading = await asyncio.to_thread(self._admin.read, self.segment)
-        restarted = reading.pings < self._pings
+        silent_seconds = (now_boottime_ns - self.used_at_boottime_ns) / NANOSECONDS
         had_objects = self.used_bytes != 0
-        self._pings = reading.pings
+        last, self._last = self._last, reading
         self.used_bytes = reading.used_bytes
         self.used_at_boottime_ns = now_boottime_ns
-        return f"master {self._master} was started anew and forgot all objects" * (restarted and had_objects)
+        if not had_objects:
+            return ""
+        if reading.pings < last.pings:
+            return f"master {self._master} was started anew and forgot all objects"
+        if is_forgotten(last, reading, silent_seconds):
+            return (
+                f"master {self._master} did not hear this segment for up to {silent_seconds:.0f} s, "
+                "longer than its client_ttl, and forgot its objects"
+            )
+        return ""
 
     async def start_drain(self) -> bool:
         """Begin to move the objects to other segments; False when that cannot be, see `drain_trouble`."""
@@ -103,3 +123,17 @@ class Membership:
         if code == 0 and grace_seconds:
             await asyncio.sleep(grace_seconds)
         await asyncio.to_thread(self._mount.close)
+
+
+def is_forgotten(last: Reading, now: Reading, silent_seconds: float) -> bool:
+    """Whether the master dropped a segment that held objects, as it does with clients that it cannot hear.
+
+    Either it does not know the segment now, or it was mounted anew since: then clients have remounted, and
+    the segment holds less than before a silence. Less without a silence is what eviction and removal do.
+    """
+    if not last.used_bytes:
+        return False
+    if now.used_bytes is None:
+        return True
+    remounted = now.remounts > last.remounts and silent_seconds > SILENT_SECONDS
+    return remounted and now.used_bytes < last.used_bytes
