@@ -14,23 +14,24 @@ DEVICES_FILE = f"{AGENT_FOLDER}/devices.json"
 RPC_PORT, ADMIN_PORT, ENGINE_PORT, ENGINE_STORE_PORT = 50051, 9003, 8000, 17001
 MASTER = "mooncake-master"
 CLIENT_TTL_SECONDS = 60
-"""How long the master keeps the segments of a client that it cannot hear: longer than a short partition."""
+"""How long the master keeps the segments of a client that it cannot hear: a shorter cut loses nothing.
+
+Mooncake's own 10 s are less than it takes most clusters to notice that a node is silent.
+"""
 
 
 def store_master(
-    namespace: str, node: str, client_ttl_seconds: int = CLIENT_TTL_SECONDS
+    namespace: str, node: str, client_ttl_seconds: int | None = CLIENT_TTL_SECONDS, *, name: str = MASTER
 ) -> tuple[JsonObject, ...]:
-    """A Mooncake master on one node, and the Service that names it.
+    """A Mooncake master on one node, and the Service that names it; `client_ttl_seconds` None is its own.
 
     It shares the node's network, so that its address is the same after a restart.
     """
-    labels = {"app": MASTER}
+    labels = {"app": name}
     command = ["mooncake_master", "--rpc_address=$(HOST)", f"--rpc_port={RPC_PORT}"]
-    command += [
-        "--metrics_host=$(HOST)",
-        f"--metrics_port={ADMIN_PORT}",
-        f"--client_ttl={client_ttl_seconds}",
-    ]
+    command += ["--metrics_host=$(HOST)", f"--metrics_port={ADMIN_PORT}"]
+    if client_ttl_seconds is not None:
+        command.append(f"--client_ttl={client_ttl_seconds}")
     container = {
         "name": "master",
         "image": IMAGE,
@@ -42,7 +43,7 @@ def store_master(
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": MASTER, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": labels},
@@ -53,7 +54,7 @@ def store_master(
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": MASTER, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"clusterIP": "None", "selector": labels, "ports": ports},
     }
     return deployment, service

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,20 +14,22 @@ from devcluster.nodes.cluster import RealCluster
 from devcluster.nodes.requirements import missing
 from devcluster.nodes.settings import ClusterSettings
 from devcluster.recipe import NotBuiltError
-from tests.e2e.site import RealSite
+from tests.e2e.numbers import Numbers
+from tests.e2e.site import NODES, RealSite
 from tests.e2e.stored import Stored
 
-NODES = 3
 POOL = "chat"
-UNIT = "64Mi"
+
+INSTALLED, BOUND = "helm install --wait to operators Ready", "after that, a pool of three units Bound"
+NUMBERS = pytest.StashKey[Numbers]()
 
 
-@dataclass
-class Timings:
-    """Seconds that a person waits."""
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[NUMBERS] = Numbers()
 
-    install: float = 0.0
-    bound: float = 0.0
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    config.stash[NUMBERS].report(terminalreporter)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,20 +63,20 @@ def _labels(index: int) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def timings() -> Timings:
-    """How long installing and binding took."""
-    return Timings()
+def numbers(pytestconfig: pytest.Config) -> Numbers:
+    """What is measured; printed in the end."""
+    return pytestconfig.stash[NUMBERS]
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: RealCluster, timings: Timings) -> RealSite:
+def installed(cluster: RealCluster, numbers: Numbers) -> RealSite:
     """kvpool by `helm install --wait`, and a pool of one unit a node."""
     site = RealSite(cluster)
     site.prepare()
-    timings.install = site.install()
+    numbers.seconds[INSTALLED] = site.install()
     began = time.monotonic()
     declare(site)
-    timings.bound = time.monotonic() - began
+    numbers.seconds[BOUND] = time.monotonic() - began
     return site
 
 
@@ -99,14 +100,19 @@ SUPERNODE = {
 
 @pytest.fixture
 def site(installed: RealSite) -> RealSite:
-    """The same, and sound: every node Ready, the pool bound."""
-    installed.cluster.wait_ready()
+    """The same, and sound: all three nodes run and are Ready, kvpool is installed, the pool is bound."""
+    installed.mend()
+    if not installed.is_installed():
+        installed.install()
+        declare(installed)
     installed.wait_bound(POOL)
     return installed
 
 
 @pytest.fixture
-def stored(site: RealSite) -> Iterator[Stored]:
+def stored(site: RealSite, numbers: Numbers, request: pytest.FixtureRequest) -> Iterator[Stored]:
     """Blocks in the store, counted before; `lost()` reads them all again."""
     with Stored.put(site.master, site.store) as blocks:
         yield blocks
+        if blocks.last_lost is not None:
+            numbers.lost[request.node.name] = (len(blocks.last_lost), len(blocks.keys))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from devcluster.rest import JsonObject
 from tests.e2e.site import RealSite
+from tests.harness.objects import MIB
+
+OVERHEAD_BYTES = 192 * MIB
+"""Of a keeper's process, beside its unit: requested and limited."""
 
 
 def keepers_of(site: RealSite) -> dict[str, tuple[str, int]]:
@@ -19,9 +23,18 @@ def keepers_of(site: RealSite) -> dict[str, tuple[str, int]]:
 
 def memory_keeper(site: RealSite, node: str, pool: str = "chat") -> JsonObject:
     """The Pod that keeps a pool's unit of memory on a node. Raises ValueError unless there is one."""
+    return _keeper(site, node, f"{pool}-dram-")
+
+
+def disk_keeper(site: RealSite, node: str, pool: str = "chat") -> JsonObject:
+    """The Pod that keeps a pool's SSD unit on a node. Raises ValueError unless there is one."""
+    return _keeper(site, node, f"{pool}-ssd-")
+
+
+def _keeper(site: RealSite, node: str, prefix: str) -> JsonObject:
     (keeper,) = [
         pod
         for pod in site.pods_of("keeper", node)
-        if pod["metadata"]["name"].startswith(f"{pool}-dram-") and "deletionTimestamp" not in pod["metadata"]
+        if pod["metadata"]["name"].startswith(prefix) and "deletionTimestamp" not in pod["metadata"]
     ]
     return keeper

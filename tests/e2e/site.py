@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,15 @@ from demo.neighbours.mooncake import MooncakeAdmin
 from devcluster import recipe
 from devcluster.cache import CHECKOUT
 from devcluster.nodes.cluster import RealCluster
+from devcluster.nodes.layout import node_names
 from devcluster.rest import Api, ApiError, JsonObject
+from kvpool.api.labels import POOL as POOL_LABEL
 from kvpool.api.quantity import parse_quantity
-from tests.harness.objects import KVPOOL, NAMESPACE, KvpoolObjects
+from tests.e2e.records import Since
+from tests.harness.objects import KVPOOL, NAMESPACE, SETTLE_SECONDS, KvpoolObjects
 from tests.harness.waiting import wait_until
 
+NODES = 3
 RELEASE = "kvpool"
 SYSTEM = "kvpool-system"
 CHART = CHECKOUT / "charts" / "kvpool"
@@ -56,14 +61,15 @@ class RealSite(KvpoolObjects):
 
     @property
     def nodes(self) -> Sequence[str]:
-        """The nodes with agents."""
-        return self.cluster.nodes
+        """The nodes with agents, whether they run or not."""
+        return node_names(NODES)
 
     # What is there before kvpool comes
 
     def prepare(self) -> None:
         """Give every node accelerators and a folder for SSD units, and start the store's master."""
-        for name in self.cluster.nodes:
+        self.cluster.plane.install_gateway_api()
+        for name in self.nodes:
             self.equip(name)
         self.cluster.plane.create_namespace(NAMESPACE)
         for manifest in (*pods.store_master(NAMESPACE, STORE_NODE), pods.device_plugin(NAMESPACE)):
@@ -109,6 +115,10 @@ class RealSite(KvpoolObjects):
         """`helm uninstall`."""
         self.helm("uninstall", RELEASE)
 
+    def is_installed(self) -> bool:
+        """Whether the release is there."""
+        return self.admin.find("apps/v1", "Deployment", "kvpool-operator", SYSTEM) is not None
+
     def helm(self, verb: str, *arguments: str, wait: bool = True) -> str:
         """Run helm for the release's namespace."""
         waits = ("--wait", f"--timeout={HELM_SECONDS}s") if wait else ()
@@ -147,7 +157,45 @@ class RealSite(KvpoolObjects):
         ]
         return "\n".join(lines)
 
+    # What happens to machines
+
+    @contextmanager
+    def without_power(self, node: str) -> Iterator[None]:
+        """Power cut now, power again in the end; returns when the node is Ready in its new life."""
+        self.cluster.power_cut(node)
+        try:
+            yield
+        finally:
+            self._power_on(node)
+            self.cluster.wait_ready([node])
+
+    @contextmanager
+    def cut_off(self, node: str, *, from_api_alone: bool = False) -> Iterator[None]:
+        """Without its cable, or without its way to the control plane; healed and Ready in the end."""
+        cut = self.cluster.partition_from_api if from_api_alone else self.cluster.partition
+        cut(node)
+        try:
+            yield
+        finally:
+            self.cluster.heal(node)
+            self.cluster.wait_ready([node])
+
+    def mend(self) -> None:
+        """Start the machines that do not run, and wait until every node is Ready."""
+        for name in self.nodes:
+            if name not in self.cluster.nodes:
+                self._power_on(name)
+        self.cluster.wait_ready(self.nodes)
+
+    def _power_on(self, node: str) -> None:
+        self.cluster.start_node(node)
+        self.equip(node)
+
     # What is seen
+
+    def since(self) -> Since:
+        """What is written from now on."""
+        return Since.now(self.admin)
 
     def pods_of(self, component: str, node: str = "") -> list[JsonObject]:
         """kvpool's own Pods of a component: operator, agent or keeper."""
@@ -160,6 +208,15 @@ class RealSite(KvpoolObjects):
         options = None if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
         meta = pod["metadata"]
         self.admin.delete("v1", "Pod", meta["name"], meta["namespace"], options)
+
+    def delete_pool(self, name: str, reclaim: str = "Release") -> None:
+        """As for any site, and wait until the pool's keepers are gone."""
+        super().delete_pool(name, reclaim)
+        wait_until(lambda: not self.keepers_of_pool(name), SETTLE_SECONDS, f"the keepers of {name} to go")
+
+    def keepers_of_pool(self, pool: str) -> list[JsonObject]:
+        """The keeper Pods of one pool."""
+        return [one for one in self.pods_of("keeper") if one["metadata"]["labels"][POOL_LABEL] == pool]
 
     def wait_ready(self, component: str, count: int, but: Sequence[str] = ()) -> list[JsonObject]:
         """Wait until `count` Pods of a component are Ready whose UIDs are none of `but`."""
@@ -181,38 +238,18 @@ class RealSite(KvpoolObjects):
         found: list[JsonObject] = self.admin.list(KVPOOL, "KVNode")
         return {one["metadata"]["name"]: int(one.get("status", {}).get("incarnation", 0)) for one in found}
 
-    def events(self) -> list[JsonObject]:
-        """All events that kvpool wrote."""
-        found = self.admin.list("events.k8s.io/v1", "Event")
-        return [one for one in found if one.get("reportingController", "").startswith("kvpool")]
-
-    def said_of(self, unit: str, reason: str) -> list[JsonObject]:
-        """kvpool's events of a reason that name a unit."""
-        return [one for one in self.events() if one["reason"] == reason and unit in one.get("note", "")]
-
-    def event_of(self, kind: str, name: str, reason: str) -> list[JsonObject]:
-        """Anybody's events about an object."""
-        found = self.admin.list("events.k8s.io/v1", "Event")
-        return [
-            one
-            for one in found
-            if one["reason"] == reason
-            and one["regarding"]["kind"] == kind
-            and one["regarding"]["name"] == name
-        ]
-
     def devices_given(self, pod: str) -> list[str]:
         """The accelerators that kubelet gave to a Pod, as its container was told."""
         told = self.kubectl("exec", f"--namespace={NAMESPACE}", pod, "--", "printenv", "KVPOOL_SIM_DEVICES")
         return told.strip().split(",")
 
-    def kubelet_says(self, pod: JsonObject) -> int:
-        """Bytes of memory that a Pod uses, by kubelet's summary."""
+    def kubelet_says(self, pod: JsonObject) -> JsonObject:
+        """What kubelet's newest summary has about a Pod's memory."""
         node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
         summary = self.admin.call("GET", f"/api/v1/nodes/{node}/proxy/stats/summary")
         told = next(one for one in summary["pods"] if one["podRef"]["uid"] == uid)
-        used: int = told["memory"]["usageBytes"]
-        return used
+        memory: JsonObject = told["memory"]
+        return memory
 
     def schedulable_bytes(self, node: str) -> int:
         """What the scheduler would still give of a node's memory."""

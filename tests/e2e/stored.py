@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import urllib.request
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from demo.neighbours.mooncake import MooncakeAdmin
+from demo.neighbours.mooncake import ADMIN_TIMEOUT_SECONDS, MooncakeAdmin
+from devcluster.rest import JsonObject
+from tests.e2e.kernel import Mapping
 from tests.system.blocks import BLOCK, client_of, fill
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ class Stored:
     client: MooncakeDistributedStore
     admin: MooncakeAdmin
     keys: list[str]
+    last_lost: set[str] | None = None
+    """What the newest count said; None when nobody counted."""
 
     @classmethod
     @contextmanager
@@ -32,6 +38,21 @@ class Stored:
         with client_of(master, CLIENT_ADDRESS) as client:
             yield cls(client, admin, fill(client))
 
-    def lost(self) -> list[str]:
-        """Keys whose block does not come back right."""
-        return [key for key in self.keys if self.client.get(key) != BLOCK]
+    def lost(self) -> set[str]:
+        """Keys whose block does not come back right; every call reads all of them."""
+        self.last_lost = {key for key in self.keys if self.client.get(key) != BLOCK}
+        return self.last_lost
+
+    def only_in(self, *mappings: Mapping) -> set[str]:
+        """Keys whose every replica lies in one of these units, as the master has it now."""
+        query = f"{self.admin.base_url}/batch_query_keys?keys={','.join(self.keys)}"
+        with urllib.request.urlopen(query, timeout=ADMIN_TIMEOUT_SECONDS) as answer:
+            found = json.loads(answer.read())["data"]
+        return {key for key in self.keys if all(_is_in(one, mappings) for one in found[key]["values"])}
+
+
+def _is_in(replica: JsonObject, mappings: Sequence[Mapping]) -> bool:
+    address, _, _ = replica["transport_endpoint_"].rpartition(":")
+    return any(
+        address == one.address and one.start <= replica["buffer_address_"] < one.end for one in mappings
+    )

@@ -60,12 +60,23 @@ class KvpoolObjects:
         given = {"mode": mode, "nodeSelector": SELECTOR, "tiers": list(tiers or usual), **spec}
         self.apply("TierBudget", name, given)
 
-    def pool(self, name: str, mode: str = "Enforce", *, store: bool = True, **spec: Any) -> None:  # noqa: ANN401 - fields of the spec
-        """Create or edit a pool; upper-case words are tiers (`DRAM="64Mi"`), others are fields."""
+    def pool(
+        self,
+        name: str,
+        mode: str = "Enforce",
+        *,
+        store: bool | JsonObject = True,
+        **spec: Any,  # noqa: ANN401 - fields of the spec
+    ) -> None:
+        """Create or edit a pool; upper-case words are tiers (`DRAM="64Mi"`), others are fields.
+
+        `store` is the usual one, none, or the field as given.
+        """
         tiers = [{"name": word, "size": size} for word, size in spec.items() if word.isupper()]
         rest = {word: value for word, value in spec.items() if not word.isupper()}
-        mooncake = {"mooncake": {"master": {"serviceRef": {"name": "mooncake-master"}}}}
-        chosen = {"mode": mode, "tiers": tiers, "store": mooncake if store else {"none": {}}}
+        usual: JsonObject = {"mooncake": {"master": {"serviceRef": {"name": "mooncake-master"}}}}
+        joined = store if isinstance(store, dict) else usual if store else {"none": {}}
+        chosen = {"mode": mode, "tiers": tiers, "store": joined}
         self.apply("KVPool", name, {**chosen, **rest}, NAMESPACE)
 
     @contextlib.contextmanager
