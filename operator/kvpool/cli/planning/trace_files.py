@@ -116,39 +116,69 @@ class _Hashing(io.RawIOBase):
         return len(data)
 
 
+def part_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the flags that say which lines of a file are read; it gets them as `reading`."""
+
+    @functools.wraps(verb)
+    def with_part(
+        *,
+        skip_lines: int,
+        limit_lines: int | None,
+        skip_bad: bool,
+        block_tokens: int | None,
+        **others: object,
+    ) -> None:
+        verb(
+            **others,
+            reading=Reading(
+                skip_lines=skip_lines, limit_lines=limit_lines, skip_bad=skip_bad, block_tokens=block_tokens
+            ),
+        )
+
+    for flag in (
+        click.option("--block-tokens", type=click.IntRange(1, 1 << 20), help="Tokens of one block id."),
+        click.option("--skip-bad", is_flag=True, help="Leave bad lines out and count them."),
+        click.option(
+            "--from", "skip_lines", type=click.IntRange(min=0), default=0, help="Lines to pass over."
+        ),
+        click.option("--limit", "limit_lines", type=click.IntRange(min=1), help="Lines to read."),
+    ):
+        flag(with_part)
+    return with_part
+
+
 def reading_flags(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the flags that say how a trace is read; it gets them as `form` and `reading`."""
 
     @functools.wraps(verb)
     def with_reading(
         *,
-        skip_lines: int,
-        limit_lines: int | None,
-        skip_bad: bool,
-        block_tokens: int | None,
+        reading: Reading,
         spread_seconds: float,
         session_gap_seconds: float,
         rate: float | None,
         trace_seed: int,
         **others: object,
     ) -> None:
-        reading = Reading(
-            skip_lines=skip_lines,
-            limit_lines=limit_lines,
-            skip_bad=skip_bad,
-            block_tokens=block_tokens,
-            spread_ns=round(spread_seconds * NS_PER_SECOND),
-            session_gap_ns=round(session_gap_seconds * NS_PER_SECOND),
-            arrivals_per_second=rate,
-            seed=trace_seed,
+        verb(
+            **others,
+            reading=replace(
+                reading,
+                spread_ns=round(spread_seconds * NS_PER_SECOND),
+                session_gap_ns=round(session_gap_seconds * NS_PER_SECOND),
+                arrivals_per_second=rate,
+                seed=trace_seed,
+            ),
         )
-        verb(**others, reading=reading)
 
-    positive = click.FloatRange(min=0, min_open=True, max=1e6)
     seconds = click.FloatRange(min=0, max=1e6)
     for flag in (
         click.option("--trace-seed", type=int, default=0, help="Seed of --spread and --rate."),
-        click.option("--rate", type=positive, help="Arrivals a second, for files with lengths alone."),
+        click.option(
+            "--rate",
+            type=click.FloatRange(min=0, min_open=True, max=1e6),
+            help="Arrivals a second, for files with lengths alone.",
+        ),
         click.option(
             "--session-gap",
             "session_gap_seconds",
@@ -164,13 +194,7 @@ def reading_flags(verb: Callable[..., None]) -> Callable[..., None]:
             default=0.0,
             help="Spread arrivals over so many seconds, for files with a coarse clock.",
         ),
-        click.option("--block-tokens", type=click.IntRange(min=1), help="Tokens of one block id."),
-        click.option("--skip-bad", is_flag=True, help="Leave bad lines out and count them."),
-        click.option(
-            "--from", "skip_lines", type=click.IntRange(min=0), default=0, help="Lines to pass over."
-        ),
-        click.option("--limit", "limit_lines", type=click.IntRange(min=1), help="Lines to read."),
         click.option("--form", type=click.Choice(list(FORMS)), help="Form of the trace, if not recognised."),
     ):
         flag(with_reading)
-    return with_reading
+    return part_flags(with_reading)

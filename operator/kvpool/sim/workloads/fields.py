@@ -30,10 +30,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_number)
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """Return the JSON object that a line is; `LineError` says where it stops being one."""
+def json_value(text: str) -> object:
+    """Return what a line of JSON is; `LineError` says where it stops being one."""
     try:
-        record = _DECODER.decode(text)
+        value: object = _DECODER.decode(text)
     except LineError:
         raise
     except json.JSONDecodeError as error:
@@ -41,6 +41,12 @@ def json_object(text: str) -> dict[str, Any]:
         raise LineError(f"is not whole JSON: {what} at character {error.pos + 1} of {len(text)}") from None
     except (ValueError, RecursionError) as error:
         raise LineError(f"cannot be read as JSON: {error}") from None
+    return value
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Return the JSON object that a line is; `LineError` if it is none."""
+    record = json_value(text)
     if not isinstance(record, dict):
         raise LineError(f"is a JSON {_kind(record)}, and must be an object with the fields of one request")
     return record

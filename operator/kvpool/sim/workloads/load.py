@@ -1,7 +1,7 @@
 """Reads a trace of any known form into a workload: recognised, checked, sorted, changes counted."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, pairwise
 from operator import attrgetter
@@ -9,7 +9,7 @@ from typing import Final
 
 from kvpool.sim.streams import Stream
 from kvpool.sim.workloads.fields import NS_PER_SECOND
-from kvpool.sim.workloads.forms import opened
+from kvpool.sim.workloads.forms import Opening, opened
 from kvpool.sim.workloads.reading import MOST_BLOCKS, MOST_REQUESTS, LineError, Reader, Reading, TraceError
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -28,13 +28,20 @@ def load(
     field of what makes no sense.
     """
     reading = reading or Reading()
+    return load_with(lines, name, lambda first: opened(first, form, reading), reading)
+
+
+def load_with(
+    lines: Iterable[bytes | str], name: str, opens: Callable[[str], Opening], reading: Reading
+) -> Workload:
+    """Return the workload that lines hold for the reader that `opens` chooses by the first of them."""
     source = _Source(lines)
     numbered = iter(source)
     first = next(numbered, None)
     if first is None:
         raise TraceError(f"{name} is empty; a trace has at least one line")
     try:
-        opening = opened(_text(first[1]), form, reading)
+        opening = opens(_text(first[1]))
     except LineError as bad:
         raise TraceError(f"{name} line {first[0]}: {bad}") from None
     data = numbered if opening.header else chain((first,), numbered)

@@ -1,0 +1,91 @@
+"""`kvpool trace import`: logs of one's own servers made traces, without their texts."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from kvpool.cli.answer import answer_as
+from kvpool.cli.faults import CliError
+from kvpool.cli.options import Format
+from kvpool.cli.planning.output import output_flag
+from kvpool.cli.planning.salt import kept_salt, salt_from
+from kvpool.cli.planning.trace_files import part_flags, trace_file
+from kvpool.cli.views.traces import imported_screen
+from kvpool.sim.imports.log_forms import LOGS, log_opened
+from kvpool.sim.imports.salted import SaltedIds
+from kvpool.sim.workloads.load import load_with
+from kvpool.sim.workloads.own import written
+from kvpool.sim.workloads.reading import Reading
+from kvpool.sim.workloads.request import Workload
+
+
+@click.command("import")
+@click.argument("log_file", metavar="LOG", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--to", "target", required=True, type=click.Path(path_type=Path), help="Trace to write.")
+@click.option("--log", type=click.Choice(LOGS), help="Kind of log, if not recognised.")
+@click.option(
+    "--salt-file",
+    type=click.Path(path_type=Path),
+    help="Salt of the block ids; without it one is made and kept beside the trace, as TRACE.salt.",
+)
+@click.option(
+    "--bytes-per-token",
+    type=click.FloatRange(0.25, 64),
+    help="Of texts; without it measured by the usage of the first requests.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a trace that is already there.")
+@output_flag
+@part_flags
+def import_trace(
+    log_file: Path,
+    target: Path,
+    log: str | None,
+    salt_file: Path | None,
+    bytes_per_token: float | None,
+    overwrite: bool,
+    output: str,
+    reading: Reading,
+) -> None:
+    """Make a trace of a LOG of requests (OpenAI-style JSON lines) or of KV-cache events.
+
+    Blocks have 64 tokens, or what events tell. Texts and token ids are hashed here, with a salt, and are
+    not written. `-` is standard input.
+    """
+    if target.exists() and not overwrite:
+        raise CliError(f"{target} is already there: give another name with --to, or --overwrite")
+    beside = target.with_name(target.name + ".salt")
+    salt, made = (salt_from(salt_file), False) if salt_file else kept_salt(beside)
+    ids = SaltedIds(salt)
+    try:
+        with trace_file(log_file) as file:
+            workload = load_with(
+                file.lines(),
+                file.name,
+                lambda first: log_opened(first, log, ids, reading.block_tokens, bytes_per_token),
+                reading,
+            )
+    except CliError:
+        if made:
+            beside.unlink(missing_ok=True)
+        raise
+    _write(workload, target)
+    answer_as(imported_screen(workload, target.name, beside.name if made else ""), Format(output))
+
+
+def _write(workload: Workload, target: Path) -> None:
+    """Write beside the target and put it in place when it is whole. Raises CliError."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+                stream.writelines(written(workload))
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise CliError(f"{target} cannot be written: {error.strerror or error}") from None
