@@ -7,7 +7,7 @@ from kvpool.plan.routing.router import RouterFactory
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.model import LinkModel, TimingModel
 from kvpool.sim.serving.design import InstanceSpec, SplitDesign
-from kvpool.sim.serving.lengths import NoisyLengths
+from kvpool.sim.serving.lengths import Lengths, NoisyLengths
 from kvpool.sim.serving.outcome import Outcome
 from kvpool.sim.serving.split import SplitFleet
 from kvpool.sim.serving.views import Belief
@@ -57,8 +57,6 @@ class Pool:
     """What the router takes every decode instance for; None: for what it is."""
     prediction_sigma: float = 0.35
     """Spread of the logarithm of predicted over true length."""
-    bound_factor: float = 1.0
-    """Upper bound of a length over its prediction, for reserving memory."""
 
     @property
     def full_cards(self) -> float:
@@ -85,8 +83,14 @@ def falling_speeds(count: int, slowest: float) -> tuple[float, ...]:
     return tuple(1 - (1 - slowest) * place / max(1, count - 1) for place in range(count))
 
 
-def serve(pool: Pool, workload: Workload, rule: RouterFactory, seed: int) -> Served:
-    """Serve the workload once. Errors of prediction depend on the seed and the request, not on the rule."""
+def serve(
+    pool: Pool, workload: Workload, rule: RouterFactory, seed: int, lengths: Lengths | None = None
+) -> Served:
+    """Serve the workload once.
+
+    `lengths` None: lengths are predicted with an error that depends on the seed and the request, not on the
+    rule, and as much is reserved as is predicted.
+    """
     believed = pool.belief
     prefill = InstanceSpec(pool.card.timing, 1 << 40, pool.card.link)
     decode = tuple(
@@ -101,8 +105,8 @@ def serve(pool: Pool, workload: Workload, rule: RouterFactory, seed: int) -> Ser
         report_interval_ns=pool.report_interval_ns,
     )
     root = Stream(seed)
-    lengths = NoisyLengths(root.split("lengths"), pool.prediction_sigma, pool.bound_factor)
-    fleet = SplitFleet(design, rule(root.split("router")), lengths=lengths)
+    noisy = NoisyLengths(root.split("lengths"), pool.prediction_sigma)
+    fleet = SplitFleet(design, rule(root.split("router")), lengths=lengths or noisy)
     outcomes = fleet.run(workload).outcomes
     times = sorted(outcome.e2e_ns for outcome in outcomes if not outcome.refused)
     kept = sum(keeps_promise(outcome) for outcome in outcomes)

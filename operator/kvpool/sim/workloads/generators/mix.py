@@ -18,6 +18,7 @@ from kvpool.sim.workloads.request import BATCH, INTERACTIVE, Request, Workload
 class Part:
     """One kind of request: medians of its lengths, and where they are cut."""
 
+    name: str
     share: float
     prompt_tokens: int
     output_tokens: int
@@ -26,9 +27,9 @@ class Part:
 
 
 PARTS: Final = (
-    Part(0.55, 350, 180, 8000, 3000),
-    Part(0.25, 3000, 90, 8000, 3000),
-    Part(0.20, 400, 900, 8000, 3000),
+    Part("short", 0.55, 350, 180, 8000, 3000),
+    Part("long-prompt", 0.25, 3000, 90, 8000, 3000),
+    Part("long-answer", 0.20, 400, 900, 8000, 3000),
 )
 
 
@@ -54,14 +55,17 @@ class Mix:
 
 
 def mix(parameters: Mix, seed: int) -> Workload:
-    """Make the requests. Arrivals are Poisson at a rate that jumps between two levels (on and off)."""
+    """Make the requests. Arrivals are Poisson at a rate that jumps between two levels (on and off).
+
+    Each part of the mix is a client of its own, for who predicts lengths by client.
+    """
     root = Stream(seed).split("mix")
     lengths, classes = root.split("lengths"), root.split("classes")
     requests = []
     for arrival_ns in _arrivals(parameters, root.split("switches"), root.split("gaps")):
-        prompt, output = _lengths(parameters, lengths)
+        client, prompt, output = _request(parameters, lengths)
         slo_class = BATCH if classes.uniform() < parameters.batch_share else INTERACTIVE
-        requests.append(Request(arrival_ns, prompt, output, slo_class=slo_class))
+        requests.append(Request(arrival_ns, prompt, output, slo_class=slo_class, client=client))
     source = f"mix {parameters.rate_per_second:g}/s for {parameters.seconds:g} s, seed {seed}"
     text = repr(("mix", sorted(asdict(parameters).items()), seed))
     return Workload(tuple(requests), 512, source, hashlib.sha256(text.encode()).hexdigest())
@@ -85,11 +89,11 @@ def _arrivals(parameters: Mix, switches: Stream, gaps: Stream) -> list[int]:
     return times
 
 
-def _lengths(parameters: Mix, stream: Stream) -> tuple[int, int]:
+def _request(parameters: Mix, stream: Stream) -> tuple[str, int, int]:
     if parameters.equal:
         prompt = sum(part.share * part.prompt_tokens for part in PARTS)
         output = sum(part.share * part.output_tokens for part in PARTS)
-        return round(prompt), round(output)
+        return "", round(prompt), round(output)
     left = stream.uniform()
     part = PARTS[-1]
     for candidate in PARTS:
@@ -100,6 +104,7 @@ def _lengths(parameters: Mix, stream: Stream) -> tuple[int, int]:
     prompt_tokens = round(stream.lognormal(part.prompt_tokens, parameters.sigma))
     output_tokens = round(stream.lognormal(part.output_tokens, parameters.sigma))
     return (
+        part.name,
         min(part.most_prompt_tokens, max(1, prompt_tokens)),
         min(part.most_output_tokens, max(1, output_tokens)),
     )
