@@ -122,8 +122,8 @@ def c14(parameters: Storms, _: Mapping[str, Workload]) -> ClaimRow:
             ]
         ),
         knob=(
-            "memory: where it holds too few programs to keep the slots busy, the makespan does not gain; where "
-            "it holds all, nothing changes"
+            "memory: where it holds too few programs to keep the slots busy, the makespan does not gain; "
+            "where it holds all, nothing changes"
         ),
         figures={
             f"{tokens} tokens, seed {parameters.seed + run}, {what}": round(value, 3)
@@ -220,8 +220,8 @@ def c21(parameters: Bounds, _: Mapping[str, Workload]) -> ClaimRow:
         band="direction: mean and P99 end to end lower with bounds than with point estimates, at every load",
         verdict=overall([*means, *tails]),
         knob=(
-            "what bounds are compared with: most against reserving the longest answer; against points only the "
-            "tail, as a preempted answer is soon computed again and points let more requests in"
+            "what bounds are compared with: most against reserving the longest answer; against points only "
+            "the tail, as a preempted answer is soon computed again and points let more requests in"
         ),
         figures={
             f"{rate:g}/s, {name}: {what}": round(value, 3)
