@@ -17,11 +17,16 @@ def test_the_tables_of_the_page_are_those_of_the_example() -> None:
     assert [table for table in SHOWN[:2] if table.strip() not in said] == []
 
 
+def test_the_spares_of_the_page_are_those_of_the_rack() -> None:
+    said = ask("size", "-f", str(EXAMPLE.with_name("size-outside-the-rack.yaml"))).out
+    assert SHOWN[2].strip() in said
+
+
 def test_the_finding_of_the_page_is_that_of_an_impossible_target() -> None:
     document = yaml.safe_load(EXAMPLE.read_text())
     document["sessions"]["ttft"] = "10ms"
     said = ask("size", "-f", "-", stdin=yaml.safe_dump(document)).out
-    assert " ".join(SHOWN[2].split()) in " ".join(said.split())
+    assert " ".join(SHOWN[3].split()) in " ".join(said.split())
 
 
 def test_the_options_on_the_page_are_those_of_the_example() -> None:

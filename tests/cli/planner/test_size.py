@@ -179,6 +179,74 @@ def test_more_prompts_than_one_instance_computes_are_told() -> None:
     assert "such instances busy: one serves" in " ".join(busy.out.split())
 
 
+CALIBRATION = {
+    "format": "kvpool-calibration/1",
+    "date": "2026-11-30T07:00:00Z",
+    "machine": {"card": "none"},
+    "constants": [
+        {"name": "card.copy.in", "unit": "bytes/s", "source": "Measured", "value": 40e9, "samples": 5},
+        {"name": "card.copy.out", "unit": "bytes/s", "source": "NotMeasured", "reason": "no card"},
+        {"name": "card.memory", "unit": "bytes", "source": "DataSheet", "value": 80e9},
+    ],
+}
+
+
+def test_a_measured_rate_takes_the_place_of_a_preset(tmp_path: Path) -> None:
+    (tmp_path / "here.json").write_text(json.dumps(CALIBRATION))
+    file = str(tmp_path / "here.json")
+    measured = changed(calibration=file, options__0__links=[{"name": "pcie", "measured": "card.copy.in"}])
+    given = changed(options__0__links=[{"name": "pcie", "rate": 40_000_000_000}])
+    assert option(measured) == option(given)
+
+
+def test_constants_that_were_fitted_here_take_the_place_of_presets(tmp_path: Path) -> None:
+    prefill = ("prefill_base_ns", "prefill_token_ns", "prefill_square_ns")
+    names = (*prefill, "step_base_ns", "step_sequence_ns", "step_token_ns")
+    fitted = [{"name": name, "unit": "ns", "source": "Fitted", "value": 1e6} for name in names]
+    (tmp_path / "here.json").write_text(json.dumps({**CALIBRATION, "constants": fitted}))
+    told = size(changed(calibration=str(tmp_path / "here.json")), "-o", "json").document
+    assert told["instance"]["constants"]["provenance"] == "Measured"
+    assert "2026-11-30" in told["instance"]["constants"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("card.copy.inn", "has no rate 'card.copy.inn'; did you mean 'card.copy.in'?"),
+        ("card.copy.out", "card.copy.out is no measured rate: no card"),
+        ("card.memory", "card.memory is no measured rate: bytes"),
+    ],
+)
+def test_what_is_not_in_a_calibration_is_told(tmp_path: Path, name: str, fault: str) -> None:
+    (tmp_path / "here.json").write_text(json.dumps(CALIBRATION))
+    links = [{"name": "pcie", "measured": name}]
+    answered = size(changed(calibration=str(tmp_path / "here.json"), options__0__links=links))
+    assert answered.code == 2
+    assert fault in answered.fault
+
+
+def test_a_measured_link_needs_its_calibration_and_that_must_be_one(tmp_path: Path) -> None:
+    links = [{"name": "pcie", "measured": "card.copy.in"}]
+    assert "name the file in calibration" in size(changed(options__0__links=links)).fault
+    (tmp_path / "other.json").write_text("{}")
+    assert "no calibration: format" in size(changed(calibration=str(tmp_path / "other.json"))).fault
+
+
+def test_a_domain_of_256_cards_is_told_how_much_spares_help() -> None:
+    swap = {
+        "detect": "5s",
+        "reconfigure": "1s",
+        "weightsOver": "RoCE-200G",
+        "kvOver": "RoCE-200G",
+    }
+    document = changed(domain={"cards": 256, "downShare": 0.001, "swap": swap})
+    spares = size(document, "-o", "json").document["spares"]
+    assert [round(100 * share, 2) for share in spares["wholeShares"]] == [77.4, 97.22, 99.77, 99.99]
+    assert spares["sparesForWanted"] == 3
+    assert spares["swapOutageNs"] == 6_000_000_000 + 1_000_000 + 2 * 8_190_000_000 // 20
+    assert "Until a spare serves in a card's place: 6.82 s" in size(document).out
+
+
 @pytest.mark.parametrize(
     ("document", "fault"),
     [
@@ -211,7 +279,7 @@ def test_more_prompts_than_one_instance_computes_are_told() -> None:
         (changed(options__0__tiers__0__outOfRack=True), "options[0]: a tier is outOfRack: give inRackRate"),
         (
             changed(options__0__links=[{"name": "pcie"}]),
-            "options[0].links[0]: give exactly one of preset and rate",
+            "options[0].links[0]: give exactly one of measured, preset and rate, not 0",
         ),
         (
             changed(options__0__links=[]),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvpool.plan.tiers.breakeven import load_wins_from_tokens, speed_up
+from kvpool.plan.tiers.breakeven import load_wins_from_tokens
 from kvpool.plan.timing.model import LinkModel, TimingModel
 from tests.plan.tiers.stacks import GB, KAPPA, QWEN
 
@@ -14,7 +14,8 @@ from tests.plan.tiers.stacks import GB, KAPPA, QWEN
 def test_host_memory_wins_at_once_and_by_more_than_six_times() -> None:
     link = LinkModel(0, 50 * GB)
     assert load_wins_from_tokens(QWEN, KAPPA, link) == 1
-    assert speed_up(QWEN, KAPPA, link, 1) == pytest.approx(6.6, abs=0.05)
+    computed = QWEN.prefill_token_ns + QWEN.prefill_square_ns
+    assert computed / link.transfer_ns(KAPPA) == pytest.approx(6.6, abs=0.05)
 
 
 def test_one_drive_of_6_gigabytes_a_second_wins_from_about_ten_thousand_tokens() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvpool.plan.tiers.lending import Lent, LentBy, expected_ttft_ns, give_back_bytes, lendable
+from kvpool.plan.tiers.lending import Lent, LentBy, expected_ttft_ns, lendable
 from kvpool.plan.tiers.pooling import Buys, pooling_verdict
 
 
@@ -37,13 +37,6 @@ def test_what_is_lent_never_touches_the_reserve_and_returns_in_time(
     lent = lendable(free, reserve, cap, seconds, 10**9)
     assert 0 <= lent.size_bytes <= max(0, free - reserve)
     assert lent.size_bytes <= seconds * 10**9
-    assert give_back_bytes(lent.size_bytes, free - lent.size_bytes, reserve) == 0
-
-
-def test_under_pressure_only_what_the_reserve_lacks_is_asked_back() -> None:
-    assert give_back_bytes(500, 150, 200) == 50
-    assert give_back_bytes(500, 0, 2_000) == 500
-    assert give_back_bytes(500, 300, 200) == 0
 
 
 def test_what_was_asked_back_is_computed_again() -> None:

@@ -10,7 +10,9 @@ from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_document, read_model
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.planning.sizing.asking import ask, instance_of
+from kvpool.cli.planning.sizing.measured import Measured
 from kvpool.cli.planning.sizing.options import SizingFile
+from kvpool.cli.planning.sizing.spares import ask_spares
 from kvpool.cli.planning.sizing.view import size_screen
 
 
@@ -25,13 +27,18 @@ def size(file: str, output: str) -> None:
     FILE names a model, the instance that serves it, what its sessions do, and the options.
     """
 
-    def read_config(path: str) -> object:
+    def read(path: str) -> object:
         if file == "-" and not Path(path).is_absolute():
-            raise CliError(
-                f"model.config {path}: give its whole path when the options come from standard input"
-            )
+            message = f"{path}: give its whole path when the options come from standard input"
+            raise CliError(message)
         return read_document(str(Path(file).parent / path))
 
     sizing = read_model(file, SizingFile)
-    instance = instance_of(sizing, read_config)
-    answer_as(size_screen(sizing, instance, ask(sizing, instance)), Format(output))
+    named = sizing.calibration
+    measured = Measured(named, None if named is None else read(named))
+    instance = instance_of(sizing, read, measured)
+    answers = ask(sizing, instance, measured)
+    domain = sizing.domain
+    cards = sizing.serving.cards
+    spares = None if domain is None else ask_spares(domain, instance.weight_bytes or 0, cards)
+    answer_as(size_screen(sizing, instance, answers, spares), Format(output))

@@ -25,9 +25,3 @@ def load_wins_from_tokens(timing: TimingModel, kv_bytes_per_token: int, link: Li
     # square * n^2 - per_token * n - setup > 0
     root = (per_token + math.sqrt(per_token * per_token + 4 * square * setup)) / (2 * square)
     return max(1, math.floor(root) + 1)
-
-
-def speed_up(timing: TimingModel, kv_bytes_per_token: int, link: LinkModel, hit_tokens: int) -> float:
-    """Return how many times faster it is to load so many tokens than to compute them; below 1: slower."""
-    computing = timing.prefill_token_ns * hit_tokens + timing.prefill_square_ns * hit_tokens * hit_tokens
-    return computing / max(1, link.transfer_ns(hit_tokens * kv_bytes_per_token))

@@ -42,11 +42,6 @@ def lendable(
     return Lent(size, by)
 
 
-def give_back_bytes(lent_bytes: int, free_bytes: int, reserve_bytes: int) -> int:
-    """Bytes of what is lent that the owner needs back so that its reserve stays free."""
-    return min(lent_bytes, max(0, reserve_bytes - free_bytes))
-
-
 def expected_ttft_ns(parked_ns: int, recompute_ns: int, revoked_share: float) -> float:
     """Mean time to first token of borrowed memory's sessions; this share was asked back meanwhile."""
     return (1 - revoked_share) * parked_ns + revoked_share * recompute_ns

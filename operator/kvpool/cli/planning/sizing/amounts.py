@@ -6,7 +6,13 @@ from typing import Final
 NONE: Final = "-"
 _BYTES: Final = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
-_TIMES: Final = ((7.2e12, 3.6e12, "h"), (1.2e11, 6e10, "min"), (1e9, 1e9, "s"), (1e6, 1e6, "ms"))
+_TIMES: Final = (
+    (1.728e14, 8.64e13, "d"),
+    (7.2e12, 3.6e12, "h"),
+    (1.2e11, 6e10, "min"),
+    (1e9, 1e9, "s"),
+    (1e6, 1e6, "ms"),
+)
 """From which nanoseconds on, in nanoseconds, which unit."""
 
 

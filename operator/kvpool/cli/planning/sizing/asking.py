@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kvpool.cli.faults import CliError
+from kvpool.cli.planning.sizing.measured import Measured
 from kvpool.cli.planning.sizing.options import HardwareOption, SizedLink, SizedTier, SizingFile
 from kvpool.plan.tiers.breakeven import load_wins_from_tokens
 from kvpool.plan.tiers.cost import Cost, break_even_price_per_gb, cost_of
@@ -22,8 +23,8 @@ from kvpool.plan.timing.shapes import SHAPES, ModelShape, Ranks
 
 FAST: Final = "HBM"
 
-ConfigReader = Callable[[str], object]
-"""Reads a model's `config.json` by the path that the options file gives."""
+Reader = Callable[[str], object]
+"""Reads a document by the path that the options file gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class OptionAnswer:
     sensitivity: tuple[Sway, ...]
 
 
-def instance_of(file: SizingFile, read_config: ConfigReader) -> Instance:
+def instance_of(file: SizingFile, read: Reader, measured: Measured) -> Instance:
     """Return the instance of an options file.
 
     Raises:
@@ -79,20 +80,20 @@ def instance_of(file: SizingFile, read_config: ConfigReader) -> Instance:
     if file.model.kv_bytes_per_token is not None:
         kappa = file.model.kv_bytes_per_token
         return Instance("unnamed model", kappa, kappa * sessions.context, None, usable, None)
-    shape = _shape(file, read_config)
+    shape = _shape(file, read)
     held = ranks.held_bytes_per_token(shape, serving.kv_bits)
     parked = shape.session_bytes(sessions.context, serving.kv_bits)
     parked += sessions.context * (held - shape.kv_bytes_per_token(serving.kv_bits))
     weights = number_format.weight_bytes(shape.parameters)
-    constants = constants_for(shape, card, ranks, number_format)
+    constants = measured.timing() or constants_for(shape, card, ranks, number_format)
     return Instance(shape.name, held, parked, weights, usable - weights, constants)
 
 
-def _shape(file: SizingFile, read_config: ConfigReader) -> ModelShape:
+def _shape(file: SizingFile, read: Reader) -> ModelShape:
     if file.model.preset is not None:
         return SHAPES[file.model.preset]
     path = file.model.config or ""
-    raw: Any = read_config(path)
+    raw: Any = read(path)
     if not isinstance(raw, Mapping):
         raise CliError(f"{path} is no model's config.json: it holds no named fields")
     try:
@@ -106,19 +107,19 @@ def _shape(file: SizingFile, read_config: ConfigReader) -> ModelShape:
     return replace(shape, parameters=total, active_parameters=active)
 
 
-def ask(file: SizingFile, instance: Instance) -> tuple[OptionAnswer, ...]:
+def ask(file: SizingFile, instance: Instance, measured: Measured) -> tuple[OptionAnswer, ...]:
     """Plan every option of a file.
 
     Raises:
         CliError: naming the option, when its tiers and links do not fit together.
     """
-    return tuple(_option(file, instance, option) for option in file.options)
+    return tuple(_option(file, instance, measured, option) for option in file.options)
 
 
-def _option(file: SizingFile, instance: Instance, option: HardwareOption) -> OptionAnswer:
+def _option(file: SizingFile, instance: Instance, measured: Measured, option: HardwareOption) -> OptionAnswer:
     demand = _demand(file, instance)
     try:
-        stack = _stack(file, instance, option)
+        stack = _stack(file, instance, measured, option)
         _check_shares(file, stack)
     except ValueError as error:
         raise CliError(f"option {option.name!r}: {error}") from None
@@ -153,7 +154,7 @@ def _demand(file: SizingFile, instance: Instance) -> Demand:
     )
 
 
-def _stack(file: SizingFile, instance: Instance, option: HardwareOption) -> Stack:
+def _stack(file: SizingFile, instance: Instance, measured: Measured, option: HardwareOption) -> Stack:
     serving = file.serving
     watts = CARDS[serving.accelerator].watts if serving.watts is None else serving.watts
     fast = Tier(
@@ -163,7 +164,7 @@ def _stack(file: SizingFile, instance: Instance, option: HardwareOption) -> Stac
         watts=serving.cards * watts + option.other_watts,
     )
     lower = tuple(_tier(tier) for tier in option.tiers)
-    return Stack((fast, *lower), tuple(_link(link) for link in option.links), option.exclusive)
+    return Stack((fast, *lower), tuple(_link(link, measured) for link in option.links), option.exclusive)
 
 
 def _tier(tier: SizedTier) -> Tier:
@@ -180,8 +181,11 @@ def _tier(tier: SizedTier) -> Tier:
     )
 
 
-def _link(link: SizedLink) -> Link:
-    base = LINKS[link.preset] if link.preset is not None else LinkModel(0, link.rate or 1)
+def _link(link: SizedLink, measured: Measured) -> Link:
+    if link.measured is not None:
+        base = measured.link(link.measured)
+    else:
+        base = LINKS[link.preset] if link.preset is not None else LinkModel(0, link.rate or 1)
     setup = base.setup_ns if link.setup_microseconds is None else link.setup_microseconds * 1_000
     return Link(link.name, base.bytes_per_second * link.count, setup)
 

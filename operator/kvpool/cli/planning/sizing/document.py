@@ -7,12 +7,13 @@ from pydantic import JsonValue
 
 from kvpool.cli.planning.sizing.asking import Instance, OptionAnswer
 from kvpool.cli.planning.sizing.options import SizingFile
+from kvpool.cli.planning.sizing.spares import SpareAnswer
 from kvpool.cli.views.figures import as_document, as_json
 from kvpool.plan.tiers.sensitivity import Sway
 
 
 def size_document(
-    file: SizingFile, instance: Instance, answers: Sequence[OptionAnswer]
+    file: SizingFile, instance: Instance, answers: Sequence[OptionAnswer], spares: SpareAnswer | None
 ) -> dict[str, JsonValue]:
     """Return the answer for programs: JSON types only, bytes as integers, times in nanoseconds."""
     return as_document(
@@ -20,6 +21,7 @@ def size_document(
             "instance": instance,
             "currency": file.currency,
             "options": [_option_document(answer) for answer in answers],
+            "spares": spares,
         }
     )
 

@@ -138,6 +138,8 @@ class SizedLink(Model):
     """A link, or several side by side."""
 
     name: Text
+    measured: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Name of a rate in the file `calibration`, such as `card.copy.in`."""
     preset: Annotated[str, BeforeValidator(_preset)] | None = None
     """Name of a known kind of link."""
     rate: PositiveBytes | None = None
@@ -149,8 +151,9 @@ class SizedLink(Model):
 
     @model_validator(mode="after")
     def _has_a_rate(self) -> Self:
-        if (self.preset is None) == (self.rate is None):
-            raise ValueError("give exactly one of preset and rate")
+        given = sum(value is not None for value in (self.measured, self.preset, self.rate))
+        if given != 1:
+            raise ValueError(f"give exactly one of measured, preset and rate, not {given}")
         return self
 
 
@@ -206,6 +209,34 @@ class HardwareOption(Model):
         return self
 
 
+class Swapping(Model):
+    """What happens when a spare takes a card's place."""
+
+    detect: Seconds
+    """From the fault until it is known."""
+    reconfigure: Seconds
+    """Of the switch that leads to the spare."""
+    weights_over: Annotated[str, BeforeValidator(_preset)]
+    """Kind of link that the weights of a card come over."""
+    unique_kv: Bytes = 0
+    """KV of one card that nobody else has; it is fetched or computed again."""
+    kv_over: Annotated[str, BeforeValidator(_preset)]
+    """Kind of link that this KV comes over."""
+
+
+class SpareDomain(Model):
+    """A domain that works only when all its cards do, and spares behind a switch."""
+
+    cards: Count
+    down_share: Annotated[float, Field(ge=0, le=1)]
+    """Share of the time that one card is down."""
+    most_spares: Annotated[int, Field(ge=0, le=64)] = 3
+    """How many spares are tried: none, 1, 2, up to this many."""
+    wanted: Annotated[float, Field(gt=0, lt=1)] = 0.999
+    """Share of the time that the domain is to be whole."""
+    swap: Swapping | None = None
+
+
 class SizingFile(Model):
     """All that `kvpool size` is asked."""
 
@@ -215,6 +246,10 @@ class SizingFile(Model):
     utilisation: Share = 0.8
     """Share of a link's rate that returning sessions may use."""
     currency: Annotated[str, Field(max_length=8)] = ""
+    calibration: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
+    """File that `kvpool calibrate` wrote, from the folder of this file."""
+    domain: SpareDomain | None = None
+    """Cards that fail together, and spares for them."""
     options: Annotated[tuple[HardwareOption, ...], Field(min_length=1, max_length=MOST_OPTIONS)]
 
     @model_validator(mode="after")

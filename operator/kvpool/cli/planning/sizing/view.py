@@ -13,6 +13,7 @@ from kvpool.cli.planning.sizing.amounts import (
 from kvpool.cli.planning.sizing.asking import Instance, OptionAnswer, TierAnswer
 from kvpool.cli.planning.sizing.document import size_document
 from kvpool.cli.planning.sizing.options import SizingFile
+from kvpool.cli.planning.sizing.spares import SpareAnswer, spares_table
 from kvpool.cli.planning.sizing.verdicts import findings_of, limit_text, limit_words, pooling_text
 from kvpool.cli.screen import Column, Lines, Screen, Section, Table
 from kvpool.plan.tiers.planner import TierFigures
@@ -48,13 +49,17 @@ _SWAY_COLUMNS = (
 )
 
 
-def size_screen(file: SizingFile, instance: Instance, answers: Sequence[OptionAnswer]) -> Screen:
+def size_screen(
+    file: SizingFile, instance: Instance, answers: Sequence[OptionAnswer], spares: SpareAnswer | None
+) -> Screen:
     """Return the screen of `kvpool size`."""
     sections: list[Section] = [Lines("Instance", _instance_lines(file, instance)), _options(file, answers)]
     for answer in answers:
         sections.append(_tiers(file, answer))
         sections.append(_sways(answer))
-    return Screen(sections, size_document(file, instance, answers), findings_of(instance, answers))
+    if file.domain is not None and spares is not None:
+        sections.append(spares_table(file.domain, spares))
+    return Screen(sections, size_document(file, instance, answers, spares), findings_of(instance, answers))
 
 
 def _instance_lines(file: SizingFile, instance: Instance) -> list[str]:
