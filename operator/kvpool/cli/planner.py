@@ -10,8 +10,11 @@ import click
 
 from kvpool.cli.ending import run_to_end
 from kvpool.cli.planning.cache import cache
+from kvpool.cli.planning.calibrate import calibrate
+from kvpool.cli.planning.simulate import simulate_run
 from kvpool.cli.planning.size import size
 from kvpool.cli.planning.trace import import_trace
+from kvpool.cli.planning.validate import validate
 
 
 class FileOrVerb(click.Group):
@@ -45,8 +48,12 @@ def trace() -> None:
     """Make traces from what your own servers have logged."""
 
 
-VERBS: Final[tuple[click.Command, ...]] = (size,)
-SIMULATIONS: Final[tuple[click.Command, ...]] = (cache,)
+VERBS: Final[tuple[click.Command, ...]] = (size, calibrate)
+SIMULATIONS: Final[tuple[click.Command, ...]] = (
+    simulate_run,
+    cache,
+    validate,
+)
 """Below `simulate`; the one named `run` is what `kvpool simulate FILE` means."""
 TRACES: Final[tuple[click.Command, ...]] = (import_trace,)
 """Below `trace`."""

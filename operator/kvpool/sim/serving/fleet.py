@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from kvpool.plan.routing.views import Ask, Objective, Overlap
 from kvpool.sim.events import Agenda, Kind
@@ -13,6 +14,9 @@ from kvpool.sim.serving.outcome import Outcome
 from kvpool.sim.serving.run import FleetRun, Sample
 from kvpool.sim.serving.views import Clock, View
 from kvpool.sim.workloads.request import Request, Workload
+
+TELL_EVERY: Final = 64
+"""Requests between two words about progress."""
 
 
 class Fleet(ABC):
@@ -29,18 +33,24 @@ class Fleet(ABC):
         self._sample_every_ns = 0
         self._most_samples = 0
         self._open = 0
+        self._told: Callable[[int], None] | None = None
         self._requests: Sequence[Request] = ()
         self._block_tokens = 1
         self._outcomes: list[Outcome | None] = []
         self._seen: set[int] = set()
 
-    def run(self, workload: Workload, samples: int = 0) -> FleetRun:
+    def run(
+        self, workload: Workload, samples: int = 0, told: Callable[[int], None] | None = None
+    ) -> FleetRun:
         """Serve all requests. `samples`: at most twice as many points of the timeline are kept; 0: none.
+
+        `told` is called now and then with the number of requests that are not done.
 
         Raises RuntimeError when requests are left that nothing will ever end: a fault of a routing rule.
         """
         self._requests = workload.requests
         self._block_tokens = workload.block_tokens
+        self._told = told
         self._open = len(workload.requests)
         self._outcomes = [None] * self._open
         self.prepare(workload.block_tokens)
@@ -162,6 +172,8 @@ class Fleet(ABC):
     def _close(self, number: int, now_ns: int) -> None:
         del self.jobs[number]
         self._open -= 1
+        if self._told is not None and self._open % TELL_EVERY == 0:
+            self._told(self._open)
         self._arrivals.ended(number, now_ns)
 
     def _on_arrival(self, number: int) -> None:

@@ -47,3 +47,5 @@ class FleetRun:
     """Written to each lower tier by the tier above it."""
     links: Mapping[str, LinkUse] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
+    events: tuple[tuple[int, str], ...] = ()
+    """What happened to instances: time in nanoseconds, and what."""

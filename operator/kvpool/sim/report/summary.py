@@ -1,0 +1,126 @@
+"""Turns what became of each request into the figures of a run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from kvpool.plan.routing.views import Objective
+from kvpool.sim.prefixes.tier import Tier
+from kvpool.sim.report.figures import (
+    BoundaryFigures,
+    Calibration,
+    ClassFigures,
+    Event,
+    Inputs,
+    Latencies,
+    LinkFigures,
+    Quantiles,
+    Report,
+    TierFigures,
+    Totals,
+)
+from kvpool.sim.serving.outcome import Outcome
+from kvpool.sim.serving.run import FleetRun
+
+
+def quantiles(durations_ns: Sequence[int]) -> Quantiles:
+    """Return mean and quantiles by nearest rank: the smallest member with a share of `q` at or below it."""
+    if not durations_ns:
+        return Quantiles(0, 0, 0, 0, 0, 0)
+    ordered = sorted(durations_ns)
+    count = len(ordered)
+    p50, p95, p99 = (ordered[-(-count * percent // 100) - 1] for percent in (50, 95, 99))
+    return Quantiles(count, sum(ordered) // count, p50, p95, p99, ordered[-1])
+
+
+def latencies(served: Sequence[Outcome]) -> Latencies:
+    """Return how long those requests took; refused ones are not to be among them."""
+    return Latencies(
+        quantiles([one.ttft_ns for one in served]),
+        quantiles([one.tpot_ns for one in served if one.output_tokens > 1]),
+        quantiles([one.e2e_ns for one in served]),
+    )
+
+
+def summarise(
+    name: str,
+    run: FleetRun,
+    objectives: Mapping[str, Objective],
+    inputs: Inputs,
+    calibration: Sequence[Calibration],
+    bytes_per_token: int,
+) -> Report:
+    """Return the report of one run."""
+    served = [one for one in run.outcomes if not one.refused]
+    return Report(
+        name=name,
+        inputs=inputs,
+        calibration=tuple(calibration),
+        totals=_totals(run, served),
+        classes=tuple(
+            _class(slo_class, objective, [one for one in run.outcomes if one.slo_class == slo_class])
+            for slo_class, objective in sorted(objectives.items())
+        ),
+        tiers=tuple(_tiers(served, bytes_per_token)),
+        boundaries=tuple(_boundaries(run)),
+        links=tuple(
+            LinkFigures(link, use.moved_bytes, use.busy_ns / run.end_ns if run.end_ns else 0.0)
+            for link, use in run.links.items()
+        ),
+        timeline=run.samples,
+        events=tuple(Event(time_ns, text) for time_ns, text in run.events),
+    )
+
+
+def _totals(run: FleetRun, served: Sequence[Outcome]) -> Totals:
+    refused = Counter(one.refused for one in run.outcomes if one.refused)
+    return Totals(
+        requests=len(run.outcomes),
+        served=len(served),
+        refused=dict(sorted(refused.items())),
+        end_ns=run.end_ns,
+        prompt_tokens=sum(one.prompt_tokens for one in served),
+        output_tokens=sum(one.output_tokens for one in served),
+        hit_tokens=sum(one.hit_tokens for one in served),
+        computed_tokens=run.computed_tokens,
+        recomputed_tokens=sum(one.recomputed_tokens for one in served),
+        preempted=sum(one.preempted for one in served),
+        decode_steps=run.decode_steps,
+        evicted_blocks=run.evicted_blocks,
+        unique_share=run.unique_share,
+        capacity_tokens=run.capacity_tokens,
+    )
+
+
+def _class(slo_class: str, objective: Objective, outcomes: Sequence[Outcome]) -> ClassFigures:
+    served = [one for one in outcomes if not one.refused]
+    met = sum(1 for one in served if one.ttft_ns <= objective.ttft_ns and one.tpot_ns <= objective.tpot_ns)
+    return ClassFigures(
+        slo_class,
+        len(outcomes),
+        len(outcomes) - len(served),
+        met,
+        objective.ttft_ns,
+        objective.tpot_ns,
+        latencies(served),
+    )
+
+
+def _tiers(served: Sequence[Outcome], bytes_per_token: int) -> list[TierFigures]:
+    loaded: Counter[Tier] = Counter()
+    for one in served:
+        loaded.update(one.loaded_tokens)
+    return [
+        TierFigures(tier.name, len(touched), loaded[tier] * bytes_per_token, latencies(touched))
+        for tier in Tier
+        if (touched := [one for one in served if one.deepest is tier])
+    ]
+
+
+def _boundaries(run: FleetRun) -> list[BoundaryFigures]:
+    promoted: Counter[str] = Counter()
+    demoted: Counter[str] = Counter()
+    for name, count_bytes in run.demoted_bytes.items():
+        tier = name.partition("-")[0]
+        demoted[tier] += count_bytes
+        promoted[tier] += run.links[name].moved_bytes
+    return [BoundaryFigures(tier, promoted[tier], demoted[tier]) for tier in demoted]

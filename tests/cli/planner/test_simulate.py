@@ -1,0 +1,128 @@
+"""`kvpool simulate SCENARIO`: what people read, what programs read, and what is said of faults."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.planner.asking import Answered, ask
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+FILES = sorted(EXAMPLES.glob("simulate-*.yaml"))
+PLAIN: dict[str, Any] = {
+    "name": "a small fleet",
+    "fleet": {"instances": 2, "kvMemory": "16Gi"},
+    "workload": {"name": "mix", "parameters": {"seconds": 5, "rate_per_second": 6}},
+}
+TRACE = "\n".join(
+    json.dumps({"timestamp": 500 * at, "input_length": 900, "output_length": 20, "hash_ids": [0, at + 1]})
+    for at in range(20)
+)
+
+
+def simulate(document: object, *flags: str) -> Answered:
+    return ask("simulate", "-", *flags, stdin=yaml.safe_dump(document))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_example_can_be_simulated(file: Path) -> None:
+    answered = ask("simulate", str(file), "-o", "json")
+    assert answered.code == 0
+    assert answered.document["runs"][0]["totals"]["served"] > 0
+
+
+def test_people_read_goodput_latencies_by_tier_and_where_it_all_is_from() -> None:
+    answered = simulate(PLAIN)
+    assert answered.code == 0
+    for words in ("goodput", "BY CLASS OF SERVICE", "DEEPEST TIER", "worst", "sha256", "A SMALL FLEET"):
+        assert words in answered.out
+    assert max(len(line) for line in answered.out.splitlines()) <= 100
+
+
+def test_programs_read_the_same_as_json_yaml_and_csv() -> None:
+    read = simulate(PLAIN, "-o", "json").document
+    assert yaml.safe_load(simulate(PLAIN, "-o", "yaml").out) == read
+    rows = list(csv.DictReader(io.StringIO(simulate(PLAIN, "-o", "csv").out)))
+    goodput = next(row for row in rows if row["group"] == "total" and row["figure"] == "goodput")
+    assert float(goodput["value"]) == read["runs"][0]["goodput"]
+
+
+def test_several_seeds_are_told_side_by_side() -> None:
+    answered = simulate(PLAIN, "--seeds", "3", "-o", "json")
+    assert [run["inputs"]["seed"] for run in answered.document["runs"]] == [0, 1, 2]
+    assert "mean goodput" in simulate(PLAIN, "--seeds", "2").out
+
+
+def test_a_trace_takes_the_place_of_the_workload(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text(TRACE)
+    found = simulate(PLAIN, "--trace", str(file), "-o", "json").document["runs"][0]
+    assert found["totals"]["requests"] == 20
+    assert found["inputs"]["source"] == "trace.jsonl"
+    assert found["totals"]["hitTokens"] > 0
+
+
+OWN = """
+class Last:
+    def __init__(self, draws):
+        pass
+    def choose(self, ask, instances, now_ns):
+        return len(instances) - 1
+
+class Fails(Last):
+    def choose(self, ask, instances, now_ns):
+        raise KeyError("x")
+
+class Newest:
+    def key(self, use):
+        return (-use.turn,)
+
+class Neither:
+    pass
+"""
+
+
+def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_simulation_rules.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plain = simulate(PLAIN, "-o", "json").document
+    assert simulate(PLAIN, "--policy", "own_simulation_rules:Last", "-o", "json").document != plain
+    assert simulate(PLAIN, "--policy", "own_simulation_rules:Newest").code == 0
+    for name, message in (
+        ("own_simulation_rules:Fails", "failed in the simulation: KeyError"),
+        ("own_simulation_rules:Neither", "neither `choose"),
+        ("own_simulation_rules:None_", "no attribute"),
+        ("no_such_module_of_rules:X", "cannot be imported"),
+        ("RoundRobin", "module:Class"),
+    ):
+        answered = simulate(PLAIN, "--policy", name)
+        assert answered.code == 2
+        assert message in answered.fault
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({**PLAIN, "flet": {}}, "did you mean 'fleet'"),
+        ({**PLAIN, "fleet": {"instnces": 1}}, "did you mean 'instances'"),
+        ({**PLAIN, "fleet": {"instances": 0}}, "fleet.instances"),
+        ({**PLAIN, "workload": None}, "names no workload"),
+        ({**PLAIN, "fleet": {"instances": 1, "kvMemory": "lots"}}, "fleet.kvMemory"),
+    ],
+)
+def test_what_is_wrong_with_a_scenario_is_said_in_one_message(document: object, message: str) -> None:
+    answered = simulate(document)
+    assert answered.code == 2
+    assert message in answered.fault
+
+
+def test_a_trace_without_a_request_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text("")
+    assert "is empty" in simulate(PLAIN, "--trace", str(file)).fault
