@@ -35,12 +35,12 @@ def faults(document: object) -> list[str]:
 
 def test_a_near_word_is_suggested_and_a_far_one_is_not() -> None:
     assert suggestion("pric", ("price", "power")) == "; did you mean 'price'?"
-    assert suggestion("SESIONS", ("sessions",)) == "; did you mean 'sessions'?"
+    assert suggestion("SESSIONZ", ("sessions",)) == "; did you mean 'sessions'?"
     assert suggestion("zebra", ("price", "power")) == ""
 
 
 def test_a_misspelt_field_is_told_with_its_place_and_the_name_as_people_write_it() -> None:
-    assert faults({"lable": "x"}) == ["lable: no such field; did you mean 'label'?"]
+    assert faults({"labelz": "x"}) == ["labelz: no such field; did you mean 'label'?"]
     item = {"kind": "cheap", "priceEach": 1, "priceEech": 2}
     assert faults({"byName": {"a": item}}) == ["byName.a.priceEech: no such field; did you mean 'priceEach'?"]
 
