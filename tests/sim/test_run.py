@@ -154,7 +154,7 @@ def test_a_scenario_that_makes_no_sense_is_refused_with_what_to_write(
         ({"model": {"preset": "Qwen3-32B", "accelerator": "L40S"}}, "bytes too few; take more cards"),
         ({"fleet": {"instances": 1, "kvMemory": "1Mi"}}, "one prefix block has 512"),
         ({"workload": None}, "names no workload"),
-        ({"workload": {"name": "mix", "parameters": {"secnds": 1}}}, "did you mean 'seconds'"),
+        ({"workload": {"name": "mix", "parameters": {"second": 1}}}, "did you mean 'seconds'"),
         ({"workload": {"name": "mix", "parameters": {"seconds": "x", "rate_per_second": 1}}}, "seconds: "),
         ({"promises": {"batch": {}}}, "no promise for class 'interactive'"),
     ],

@@ -110,7 +110,7 @@ def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.M
     ("document", "message"),
     [
         ({**PLAIN, "flet": {}}, "did you mean 'fleet'"),
-        ({**PLAIN, "fleet": {"instnces": 1}}, "did you mean 'instances'"),
+        ({**PLAIN, "fleet": {"instance": 1}}, "did you mean 'instances'"),
         ({**PLAIN, "fleet": {"instances": 0}}, "fleet.instances"),
         ({**PLAIN, "workload": None}, "names no workload"),
         ({**PLAIN, "fleet": {"instances": 1, "kvMemory": "lots"}}, "fleet.kvMemory"),
