@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kvpool.plan.calibration.constants import Calibration, Constant, Source, from_fit
 from kvpool.plan.calibration.document import from_document, to_document
+from kvpool.plan.calibration.spread import spread_of
 from kvpool.plan.calibration.transfer_curve import Point, fit_curve
 from kvpool.plan.timing.model import LinkModel
 
@@ -116,7 +117,7 @@ def change(path: tuple[str | int, ...], value: object) -> object:
         ([], "the document"),
         (change(("format",), "kvpool-calibration/9"), "kvpool-calibration/9"),
         (change(("constants", 0, "value"), "fast"), "constants.0.value"),
-        (change(("constants", 0, "valeu"), 1.0), "constants.0.valeu"),
+        (change(("constants", 0, "worth"), 1.0), "constants.0.worth"),
         (change(("constants", 0, "source"), "Guess"), "constants.0.source"),
         (change(("constants", 2, "value"), 1.0), "card.copy.in"),
         (change(("constants", 0, "curve", "bytes_per_second"), 0), "curve.bytes_per_second"),
@@ -125,3 +126,24 @@ def change(path: tuple[str | int, ...], value: object) -> object:
 def test_a_document_that_is_none_is_refused_by_field(document: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         from_document(document)
+
+
+def test_a_median_lies_between_the_ranks_that_the_binomial_gives() -> None:
+    def interval(count: int) -> tuple[float, float, float]:
+        found = spread_of([float(value) for value in range(1, count + 1)])
+        return found.low, found.median, found.high
+
+    assert interval(1) == (1, 1, 1)
+    assert interval(5) == (1, 3, 5)
+    assert interval(6) == (1, 3.5, 6)
+    assert interval(10) == (2, 5.5, 9)
+    assert interval(100) == (40, 50.5, 61)
+    low, _, high = interval(5_000)
+    assert (high - low) / 5_000 == pytest.approx(2 * 1.96 / 2 / 5_000**0.5, rel=0.02)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=120))
+def test_a_spread_holds_its_median_whatever_order_samples_come_in(values: list[float]) -> None:
+    found = spread_of(values)
+    assert found.low <= found.median <= found.high
+    assert found == spread_of(values[::-1])
