@@ -41,6 +41,7 @@ class ConditionType(StrEnum):
     AGENT_HEALTHY = "AgentHealthy"
     LEASE_HELD = "LeaseHeld"
     PLANNED = "Planned"
+    CALIBRATED = "Calibrated"
 
 
 class Condition(Model):

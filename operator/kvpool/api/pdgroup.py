@@ -212,11 +212,29 @@ class Output(Model):
     """For type EndpointSlice."""
 
 
+class RoutingPolicy(StrEnum):
+    """How weights are computed."""
+
+    UNIFORM = "Uniform"
+    """Every healthy slot gets the same."""
+    COMPLETION_TIME = "CompletionTime"
+    """By the speed of the slot's engine and the KV memory that it has left."""
+
+
+class Guards(Model):
+    """When weights are the same for all, whatever the policy."""
+
+    small_pool: Annotated[int, Field(ge=0, le=4096)] = 3
+    """Up to so many attached slots of a role all get the same: there is nothing to gain."""
+
+
 class Routing(Model):
     """One weight for each slot, and the outputs that carry it."""
 
-    policy: Annotated[Literal["Uniform"], Later("CompletionTime", "LeastOutstanding", "Static")] = "Uniform"
-    """How weights are computed; Uniform gives every healthy slot the same."""
+    policy: Annotated[RoutingPolicy, Later("LeastOutstanding", "Static")] = RoutingPolicy.UNIFORM
+    """Uniform gives every healthy slot the same; CompletionTime less to those with little KV memory left."""
+    guards: Guards = Guards()
+    """When CompletionTime gives all the same."""
     slow_start: SlowStart = SlowStart()
     """How a newly bound slot's weight rises."""
     failure_mode: Literal["FailClose", "FailOpen"] = "FailClose"

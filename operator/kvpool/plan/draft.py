@@ -9,6 +9,7 @@ from kvpool.plan.engines import PodBook
 from kvpool.plan.incidents import Incidents
 from kvpool.plan.judgement import Judgement, judge
 from kvpool.plan.moves import Moves
+from kvpool.plan.share_book import ShareBook
 from kvpool.plan.stock import Stock
 from kvpool.rules.epochs import next_sequence, slot_epoch
 
@@ -25,6 +26,7 @@ class Draft:
         self.moves = Moves(snapshot)
         self.incidents = Incidents(snapshot)
         self.pods = PodBook(snapshot.pods)
+        self.shares = ShareBook(snapshot, self.pods, now)
         self.stock = Stock(snapshot, self.judgement, self.pods)
         self.reserved: set[DeviceRef] = set(self.moves.reserved())
         self.blocked: dict[ObjectKey, Reason] = {}

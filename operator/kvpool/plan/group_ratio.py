@@ -5,9 +5,8 @@ from fractions import Fraction
 
 from kvpool.api.common import Role
 from kvpool.api.duration import parse_duration
-from kvpool.api.kvpool import KVPool
 from kvpool.api.pdgroup import Member, PDGroup, RatioStatus
-from kvpool.api.planning import GroupPlanning
+from kvpool.api.planning import GroupPlanning, PlannedEngine
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_bytes, link_named, shape_named
@@ -34,9 +33,8 @@ def ratio_status(snapshot: Snapshot, group: PDGroup, members: Sequence[Member]) 
     told = str(serving) if both else ""
     if group.spec.planning is None or group.spec.prefill is None or group.spec.decode is None:
         return RatioStatus(current=told)
-    pool = snapshot.pools.get(ObjectKey(group.metadata.namespace, group.spec.pool_ref.name))
     try:
-        roles = _roles(group.spec.planning, _shape(pool, group.spec.pool_ref.name))
+        roles = _roles(group.spec.planning, shape_of_pool(snapshot, group))
     except UnknownPresetError as error:
         return RatioStatus(current=told, message=str(error)[:MOST_TEXT])
     if not both:
@@ -60,8 +58,18 @@ def instances(members: Iterable[Member]) -> Split:
     return Split(roles.count(Role.PREFILL), roles.count(Role.DECODE))
 
 
-def _shape(pool: KVPool | None, name: str) -> ModelShape:
-    """The model of the group's pool. Raises UnknownPresetError, also where the pool names none."""
+def engine_of(group: PDGroup, role: Role) -> PlannedEngine | None:
+    """Return what is planned with as one instance of a role; None without `spec.planning`."""
+    planning = group.spec.planning
+    if planning is None:
+        return None
+    return planning.prefill if role is Role.PREFILL else planning.decode
+
+
+def shape_of_pool(snapshot: Snapshot, group: PDGroup) -> ModelShape:
+    """Return the model of the group's pool. Raises UnknownPresetError, also where the pool names none."""
+    name = group.spec.pool_ref.name
+    pool = snapshot.pools.get(ObjectKey(group.metadata.namespace, name))
     planning = pool.spec.planning if pool is not None else None
     if planning is None or planning.model.preset is None:
         raise UnknownPresetError(

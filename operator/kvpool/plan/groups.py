@@ -24,8 +24,9 @@ from kvpool.plan.domains import CODE_UNREADABLE, policy_of, supernode_of_group
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import engine_pods, roles_of
 from kvpool.plan.group_ratio import fraction_of, instances, ratio_status
-from kvpool.plan.instances import slots_of
+from kvpool.plan.group_slots import slots_of
 from kvpool.plan.permission import group_standing
+from kvpool.plan.share_book import calibrated
 from kvpool.plan.sizes import listed
 from kvpool.plan.validity import more_slots_than_devices, why_not_valid
 from kvpool.plan.weights import slot_weight
@@ -97,6 +98,7 @@ def _verdicts(
         found.append(Verdict(ConditionType.ACTION_WITHHELD, True, standing.hold.code, text))
     maybe = (
         _ratio(group, tuple(members)),
+        calibrated(draft.snapshot, group),
         _expressible(group),
         _written(draft.snapshot, group),
         _enforceable(draft, group),

@@ -32,15 +32,6 @@ def group_of(snapshot: Snapshot, slot: EngineSlot) -> PDGroup | None:
     return snapshot.groups.get(ObjectKey(slot.metadata.namespace, slot.spec.pd_group))
 
 
-def slots_of(snapshot: Snapshot, group: PDGroup) -> tuple[EngineSlot, ...]:
-    """Return the group's slots by name."""
-    return tuple(
-        slot
-        for key, slot in sorted(snapshot.slots.items())
-        if key.namespace == group.metadata.namespace and slot.spec.pd_group == group.metadata.name
-    )
-
-
 def is_wanted(snapshot: Snapshot, slot: EngineSlot) -> bool:
     """Whether the slot's group still asks for it. A slot without a group is kept: its weights are frozen.
 

@@ -15,7 +15,8 @@ from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import acks_of, attached
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import roles_of
-from kvpool.plan.instances import group_of, is_wanted, slots_of
+from kvpool.plan.group_slots import slots_of
+from kvpool.plan.instances import group_of, is_wanted
 from kvpool.plan.moves import key_of
 from kvpool.plan.needs import replaced_uuid
 from kvpool.plan.permission import group_standing
@@ -71,7 +72,9 @@ def slot_weight(draft: Draft, group: PDGroup, slot: EngineSlot) -> SlotWeight:
     if why is not None:
         return SlotWeight(key_of(slot), 0, endpoint, pod_uid, why)
     percent, reason = _ramp(draft, group, slot)
-    return SlotWeight(key_of(slot), FULL_WEIGHT * percent // 100, endpoint, pod_uid, reason)
+    share, pressed = draft.shares.share(group, slot)
+    weight = max(1, FULL_WEIGHT * percent * share // 10_000)
+    return SlotWeight(key_of(slot), weight, endpoint, pod_uid, pressed or reason)
 
 
 def _why_zero(draft: Draft, slot: EngineSlot) -> Reason | None:

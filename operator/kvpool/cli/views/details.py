@@ -14,7 +14,8 @@ from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.domains import members_of
 from kvpool.plan.draft import Draft
-from kvpool.plan.instances import group_of, slots_of
+from kvpool.plan.group_slots import slots_of
+from kvpool.plan.instances import group_of
 from kvpool.plan.judgement import judge
 from kvpool.plan.spares import why_not_free
 from kvpool.plan.weights import slot_weight

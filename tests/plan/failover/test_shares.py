@@ -1,0 +1,138 @@
+"""Weights under policy CompletionTime: the routing planner's shares, by the memory that engines have left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kvpool.api.common import Role
+from kvpool.api.pdgroup import PDGroup
+from kvpool.model.ids import ObjectKey
+from kvpool.model.observations import EngineView
+from kvpool.model.snapshot import Snapshot
+from kvpool.plan.groups import group_status
+from kvpool.plan.presets import card_named, kv_memory_bytes, shape_named
+from kvpool.plan.weights import weights
+from tests.builders.failover import NAMESPACE, World
+from tests.builders.objects import a_pool
+from tests.plan.failover.test_statuses import with_prefill
+
+Spec = dict[str, Any] | None
+
+KEY = ObjectKey(NAMESPACE, "chat")
+MODEL: Spec = {"preset": "Qwen3-8B"}
+PLANNING: Spec = {"requests": {"promptTokens": 4096, "outputTokens": 256}}
+MEMORY = kv_memory_bytes(shape_named("Qwen3-8B"), card_named("H200"), 1)
+
+
+@pytest.fixture(scope="module")
+def five() -> World:
+    """One prefill and five decode slots that have served for long."""
+    return with_prefill(1, 5).run(120, step=5.0)
+
+
+def seen(
+    world: World, use: dict[str, float], *, planning: Spec = PLANNING, model: Spec = MODEL, **routing: object
+) -> Snapshot:
+    """What the operator sees when engines on hosts say that so much of their KV memory is in use."""
+    world.operator.refresh()
+    world.operator.hear()
+    snapshot = world.operator.snapshot()
+    raw = snapshot.groups[KEY].model_dump(by_alias=True, exclude_none=True)
+    raw["spec"]["routing"] = {"policy": "CompletionTime", **routing}
+    if planning is not None:
+        raw["spec"]["planning"] = planning
+    group = PDGroup.parse(raw)
+    pool = a_pool(group.spec.pool_ref.name, NAMESPACE)
+    made = (pool.with_spec(planning={"model": model}) if model is not None else pool).build()
+    agents = dict(snapshot.agents)
+    for pod in snapshot.pods.values():
+        if pod.node in use:
+            told = EngineView(
+                pod.uid, str(pod.key), "", (), False, "EngineReady", "", 1, round(use[pod.node] * MEMORY)
+            )
+            agents[pod.node] = replace(agents[pod.node], engines=(told,))
+    pools = {ObjectKey(NAMESPACE, made.metadata.name): made}
+    return replace(snapshot, groups={KEY: group}, pools=pools, agents=agents)
+
+
+def given(snapshot: Snapshot, world: World) -> dict[str, tuple[int, str]]:
+    """Weight and reason of each decode slot, by its host."""
+    found = weights(snapshot, snapshot.groups[KEY], Role.DECODE, world.now).members
+    hosts = {key: slot.spec.seats[0].node for key, slot in snapshot.slots.items()}
+    return {hosts[member.slot]: (member.weight, member.reason.code) for member in found}
+
+
+def test_an_engine_with_little_memory_left_gets_less_and_it_is_said_why(five: World) -> None:
+    snapshot = seen(five, {"n-1": 0.2, "n-2": 0.4, "n-3": 0.85, "n-4": 1.0, "n-5": 0.1})
+    assert given(snapshot, five) == {
+        "n-1": (100, "Serving"),
+        "n-2": (100, "Serving"),
+        "n-3": (55, "KVPressure"),
+        "n-4": (10, "KVPressure"),
+        "n-5": (100, "Serving"),
+    }
+    said = [
+        member.reason.message
+        for member in weights(snapshot, snapshot.groups[KEY], Role.DECODE, five.now).members
+        if member.weight == 55
+    ]
+    assert said == ["85% of its KV memory is in use: it gets 55 for each 100 of the emptiest"]
+
+
+def test_the_status_says_the_weights_that_routers_are_given(five: World) -> None:
+    snapshot = seen(five, {"n-3": 0.85})
+    status = group_status(snapshot, snapshot.groups[KEY], five.now)
+    assert sorted(member.weight for member in status.members if member.role is Role.DECODE) == [
+        55,
+        100,
+        100,
+        100,
+        100,
+    ]
+
+
+def test_what_is_not_known_makes_nobody_slower(five: World) -> None:
+    for snapshot in (
+        seen(five, {}),
+        seen(five, {"n-1": 1.0}, planning=None),
+        seen(five, {"n-1": 1.0}, model=None),
+    ):
+        assert set(given(snapshot, five).values()) == {(100, "Serving")}
+
+
+def test_a_report_that_is_too_old_counts_as_unknown(five: World) -> None:
+    snapshot = seen(five, {"n-1": 1.0})
+    old = replace(snapshot.agents["n-1"], reported_at=five.now.monotonic_seconds - 11)
+    aged = replace(snapshot, agents={**snapshot.agents, "n-1": old})
+    assert given(aged, five)["n-1"] == (100, "Serving")
+
+
+def test_a_small_pool_gets_the_same_everywhere(five: World) -> None:
+    assert given(seen(five, {"n-1": 1.0}, guards={"smallPool": 5}), five)["n-1"] == (100, "Serving")
+    assert given(seen(five, {"n-1": 1.0}, guards={"smallPool": 4}), five)["n-1"] == (10, "KVPressure")
+
+
+def test_policy_uniform_looks_at_no_memory(five: World) -> None:
+    assert given(seen(five, {"n-1": 1.0}, policy="Uniform"), five)["n-1"] == (100, "Serving")
+
+
+@pytest.mark.parametrize(
+    ("planning", "model", "reason"),
+    [(PLANNING, MODEL, "DataSheet"), (None, MODEL, "NoConstants"), (PLANNING, None, "NoConstants")],
+)
+def test_the_status_says_what_weights_are_computed_from(
+    five: World, planning: Spec, model: Spec, reason: str
+) -> None:
+    snapshot = seen(five, {}, planning=planning, model=model)
+    status = group_status(snapshot, snapshot.groups[KEY], five.now)
+    (found,) = [condition for condition in status.conditions if condition.type == "Calibrated"]
+    assert (found.status, found.reason) == ("False", reason)
+
+
+def test_policy_uniform_says_nothing_of_calibration(five: World) -> None:
+    snapshot = seen(five, {}, policy="Uniform")
+    status = group_status(snapshot, snapshot.groups[KEY], five.now)
+    assert all(condition.type != "Calibrated" for condition in status.conditions)
