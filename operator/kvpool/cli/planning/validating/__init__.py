@@ -1,0 +1,1 @@
+"""A real store on this machine, to hold the simulator against."""
