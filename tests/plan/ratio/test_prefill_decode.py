@@ -11,7 +11,6 @@ from kvpool.plan.ratio.demand import Promise, Shape, held_tokens, mean_output_to
 from kvpool.plan.ratio.rates import Impossible, Limit, Rates, rates, staged_sequences
 from kvpool.plan.ratio.recommendation import Asked, Objective, Recommended, recommend, recommend_beside
 from kvpool.plan.ratio.split import Bounds, Split, best_split
-from kvpool.plan.ratio.status import ratio_status
 from kvpool.plan.ratio.table import ratio_table
 from kvpool.plan.timing.model import LinkModel
 from tests.plan.ratio.groups import LONG, MS, OPT_13B, PROMISE, QWEN3_8B, QWEN3_32B, SECOND
@@ -200,17 +199,6 @@ def test_a_ratio_in_place_stays_unless_another_is_five_percent_better() -> None:
     near = Split(best.prefill - 1, best.decode)
     assert found(recommend_beside(near, QWEN3_8B, asked)).split == near
     assert found(recommend_beside(Split(36, 4), QWEN3_8B, asked)).split == best
-
-
-def test_the_status_names_both_ratios_and_the_limit() -> None:
-    asked = Asked((LONG,), PROMISE, cards=5, bounds=Bounds(Fraction(1, 2), Fraction(3, 1)))
-    status = ratio_status(4, 1, QWEN3_8B, asked)
-    assert (status.current, status.recommended, status.limited_by) == ("4/1", "3/2", "PrefillRate")
-    assert status.violates_bounds
-    assert ratio_status(3, 2, QWEN3_8B, asked).recommended == "3/2"
-    assert ratio_status(0, 2, QWEN3_8B, asked).recommended == "3/2"
-    none = ratio_status(3, 2, QWEN3_8B, replace(asked, promise=Promise(SECOND, MS)))
-    assert (none.recommended, none.limited_by) == ("", "TPOT")
 
 
 def test_means_over_kinds_count_long_answers_by_the_steps_they_run() -> None:
