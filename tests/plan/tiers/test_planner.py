@@ -77,6 +77,17 @@ def test_a_day_of_writes_binds_when_the_drive_would_not_last() -> None:
     assert held["SSD"] == math.floor(6_400 * GB * tau / (session * 86_400))
 
 
+def test_what_returns_from_behind_a_tier_wears_it_as_well() -> None:
+    worn = replace(RATIO.tiers[1], write_bytes_per_day=50_000 * GB)
+    stack = replace(RATIO, tiers=(RATIO.tiers[0], worn, RATIO.tiers[2]))
+    session, tau = 16_000 * KAPPA, 3_600.0
+    plan = plan_tiers(stack, demand(returns=tau))
+    assert (plan.binding.kind, plan.binding.where) == (LimitedBy.ENDURANCE, "DRAM")
+    held = {tier.name: tier.sessions for tier in plan.tiers}
+    assert held["SSD"] > 0
+    assert held["DRAM"] + held["SSD"] == math.floor(50_000 * GB * tau / (session * 86_400))
+
+
 def test_inclusive_tiers_write_what_a_turn_adds_and_not_whole_sessions() -> None:
     drive = replace(RATIO.tiers[2], write_bytes_per_day=6_400 * GB)
     stack = Stack((*RATIO.tiers[:2], drive), RATIO.links, exclusive=False)
