@@ -1,11 +1,12 @@
 """One pool, one workload, one rule: how many requests are served as promised."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kvpool.plan.routing.router import RouterFactory
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.model import LinkModel, TimingModel
+from kvpool.sim.building import at_speed
 from kvpool.sim.serving.design import InstanceSpec, SplitDesign
 from kvpool.sim.serving.lengths import Lengths, NoisyLengths
 from kvpool.sim.serving.outcome import Outcome
@@ -30,18 +31,6 @@ class Card:
     link: LinkModel
     bytes_per_token: int
 
-    def at_speed(self, speed: float) -> TimingModel:
-        """The timing of a card that does everything `speed` times as fast."""
-        constants = self.timing
-        return TimingModel(
-            constants.prefill_base_ns / speed,
-            constants.prefill_token_ns / speed,
-            constants.prefill_square_ns / speed,
-            constants.step_base_ns / speed,
-            constants.step_sequence_ns / speed,
-            constants.step_token_ns / speed,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -57,6 +46,12 @@ class Pool:
     """What the router takes every decode instance for; None: for what it is."""
     prediction_sigma: float = 0.35
     """Spread of the logarithm of predicted over true length."""
+    objectives: Mapping[str, Objective] = field(default_factory=lambda: OBJECTIVES)
+    """By class of service."""
+
+    def of_speeds(self, speeds: tuple[float, ...], prefill_instances: int) -> "Pool":
+        """Return the same with other instances."""
+        return replace(self, speeds=speeds, prefill_instances=prefill_instances)
 
     @property
     def full_cards(self) -> float:
@@ -91,17 +86,16 @@ def serve(
     `lengths` None: lengths are predicted with an error that depends on the seed and the request, not on the
     rule, and as much is reserved as is predicted.
     """
-    believed = pool.belief
-    prefill = InstanceSpec(pool.card.timing, 1 << 40, pool.card.link)
+    card = pool.card
     decode = tuple(
-        InstanceSpec(pool.card.at_speed(speed), pool.card.capacity_tokens, pool.card.link, belief=believed)
+        InstanceSpec(at_speed(card.timing, speed), card.capacity_tokens, card.link, belief=pool.belief)
         for speed in pool.speeds
     )
     design = SplitDesign(
-        (prefill,) * pool.prefill_instances,
+        (InstanceSpec(card.timing, 1 << 40, card.link),) * pool.prefill_instances,
         decode,
         pool.card.bytes_per_token,
-        OBJECTIVES,
+        pool.objectives,
         report_interval_ns=pool.report_interval_ns,
     )
     root = Stream(seed)
@@ -109,7 +103,7 @@ def serve(
     fleet = SplitFleet(design, rule(root.split("router")), lengths=lengths or noisy)
     outcomes = fleet.run(workload).outcomes
     times = sorted(outcome.e2e_ns for outcome in outcomes if not outcome.refused)
-    kept = sum(keeps_promise(outcome) for outcome in outcomes)
+    kept = sum(keeps_promise(outcome, pool.objectives[outcome.slo_class]) for outcome in outcomes)
     return Served(
         kept / max(1, len(outcomes)),
         times[min(len(times) - 1, 99 * len(times) // 100)] if times else 0,
@@ -118,16 +112,7 @@ def serve(
     )
 
 
-def keeps_promise(outcome: Outcome) -> bool:
+def keeps_promise(outcome: Outcome, objective: Objective) -> bool:
     """Whether the request was served, in time for the first token and for each one after it."""
-    objective = OBJECTIVES[outcome.slo_class]
     in_time = outcome.ttft_ns <= objective.ttft_ns and outcome.tpot_ns <= objective.tpot_ns
     return not outcome.refused and in_time
-
-
-def at_rate(workload: Workload, factor: float) -> Workload:
-    """Return the workload with every arrival `factor` times as often: times are divided by it."""
-    requests = tuple(
-        replace(request, arrival_ns=round(request.arrival_ns / factor)) for request in workload.requests
-    )
-    return replace(workload, requests=requests, source=f"{workload.source}, arrivals x{factor:.4g}")
