@@ -11,8 +11,10 @@ import click
 from kvpool.cli.ending import run_to_end
 from kvpool.cli.planning.cache import cache
 from kvpool.cli.planning.calibrate import calibrate
+from kvpool.cli.planning.ratio import ratio
 from kvpool.cli.planning.simulate import simulate_run
 from kvpool.cli.planning.size import size
+from kvpool.cli.planning.threshold import threshold_verb
 from kvpool.cli.planning.trace import import_trace
 from kvpool.cli.planning.validate import validate
 
@@ -48,10 +50,11 @@ def trace() -> None:
     """Make traces from what your own servers have logged."""
 
 
-VERBS: Final[tuple[click.Command, ...]] = (size, calibrate)
+VERBS: Final[tuple[click.Command, ...]] = (size, ratio, calibrate)
 SIMULATIONS: Final[tuple[click.Command, ...]] = (
     simulate_run,
     cache,
+    threshold_verb,
     validate,
 )
 """Below `simulate`; the one named `run` is what `kvpool simulate FILE` means."""

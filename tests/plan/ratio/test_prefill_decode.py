@@ -86,7 +86,9 @@ def test_half_of_every_prompt_found_in_caches_about_halves_the_prefill_instances
 
 def test_the_table_moves_with_every_length_and_never_stands_still() -> None:
     cells = list(
-        ratio_table(QWEN3_8B, Promise(5 * SECOND, 40 * MS), (1_000, 16_000), (100, 450, 2_000), (0, 50))
+        ratio_table(
+            QWEN3_8B, Asked((), Promise(5 * SECOND, 40 * MS)), (1_000, 16_000), (100, 450, 2_000), (0, 50)
+        )
     )
     ratios = {
         (cell.shape.prompt_tokens, cell.shape.output_tokens, 100 * cell.shape.hit_tokens): Fraction(

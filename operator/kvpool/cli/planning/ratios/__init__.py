@@ -1,0 +1,1 @@
+"""What `kvpool ratio` reads and answers."""
