@@ -60,7 +60,7 @@ def test_no_text_can_be_found_in_what_is_written(tmp_path: Path, texts: list[str
         for start in range(len(word) - 2):
             assert word[start : start + 3] not in written
     header, *requests = map(json.loads, target.read_text().splitlines())
-    assert {*header} == {"kvpool_trace", "block_tokens", "source", "notes"}
+    assert {*header} == {"kvpool-trace", "block_tokens", "source", "notes"}
     for request in requests:
         texts_left = {key: value for key, value in request.items() if isinstance(value, str)}
         assert re.fullmatch("[0-9a-f]{16}", texts_left.pop("client"))

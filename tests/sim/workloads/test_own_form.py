@@ -9,7 +9,7 @@ from kvpool.sim.workloads.own import written
 from kvpool.sim.workloads.reading import Reading, TraceError
 from kvpool.sim.workloads.request import BATCH, INTERACTIVE, Request, Workload
 
-HEADER = '{"kvpool_trace":1,"block_tokens":16}\n'
+HEADER = '{"kvpool-trace":1,"block_tokens":16}\n'
 
 
 @st.composite
@@ -67,8 +67,8 @@ def test_requests_that_make_no_sense_are_refused(line: str, told: str) -> None:
 
 
 def test_a_trace_of_another_version_is_refused() -> None:
-    with pytest.raises(TraceError, match="own line 1: `kvpool_trace` is 2, and this release reads 1"):
-        load(['{"kvpool_trace":2,"block_tokens":16}'], "own")
+    with pytest.raises(TraceError, match="own line 1: `kvpool-trace` is 2, and this release reads 1"):
+        load(['{"kvpool-trace":2,"block_tokens":16}'], "own")
 
 
 def test_a_block_size_against_the_files_own_is_refused() -> None:

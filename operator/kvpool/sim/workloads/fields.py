@@ -38,7 +38,9 @@ def json_value(text: str) -> object:
         raise
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" starting at")
-        raise LineError(f"is not whole JSON: {what} at character {error.pos + 1} of {len(text)}") from None
+        raise LineError(
+            f"is not whole JSON: {what} at character {min(error.pos + 1, len(text))} of {len(text)}"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise LineError(f"cannot be read as JSON: {error}") from None
     return value

@@ -72,6 +72,6 @@ def _recognised(first: str) -> str:
     # Of a file that is no trace at all only so much is told as a header would have: names are short.
     names = ", ".join(key[: SEEN * 2] for key in keys[:SEEN])
     raise LineError(
-        f"is {what} {names}, which is no known form of traces; it is one of {', '.join(FORMS)}: name it with "
-        "--form, or turn a log of requests into a trace with `kvpool trace import`"
+        f"is {what} {names}, which is no known form ({', '.join(FORMS)}): name its form with --form, "
+        "or make a trace of a log of requests with `kvpool trace import`"
     )

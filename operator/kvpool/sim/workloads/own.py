@@ -1,6 +1,6 @@
 """kvpool's own form: JSON lines, a first line that says so, then one request a line as a `Request`.
 
-{"kvpool_trace": 1, "block_tokens": 512, "source": "chat.jsonl", "notes": {}}
+{"kvpool-trace": 1, "block_tokens": 512, "source": "chat.jsonl", "notes": {}}
 {"arrival_ns": 0, "prompt_tokens": 900, "output_tokens": 40, "blocks": [0, 1]}
 """
 
@@ -12,7 +12,7 @@ from kvpool.sim.workloads.fields import check_cover, json_object, time_ns, token
 from kvpool.sim.workloads.reading import LineError, Reading, count
 from kvpool.sim.workloads.request import BATCH, INTERACTIVE, Request, Workload
 
-MARK: Final = "kvpool_trace"
+MARK: Final = "kvpool-trace"
 VERSION: Final = 1
 FIELDS: Final = (
     "arrival_ns",
