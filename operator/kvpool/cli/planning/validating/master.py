@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -16,6 +17,7 @@ from kvpool.cli.faults import CliError
 
 LOOPBACK: Final = "127.0.0.1"
 PACKAGE: Final = "mooncake-transfer-engine-non-cuda"
+POLL_SECONDS: Final = 0.05
 START_SECONDS: Final = 20.0
 STOP_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 2.0
@@ -46,7 +48,7 @@ class Master:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
-            self._wait()
+            self._wait(self._process)
         except BaseException:  # also when interrupted, no master may be left behind; raised on
             self._process.kill()
             self._process.wait()
@@ -66,16 +68,16 @@ class Master:
             self._process.kill()
             self._process.wait()
 
-    def _wait(self) -> None:
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
         limit = time.monotonic() + START_SECONDS
         while not self._serves():
-            ended = self._process is not None and self._process.poll() is not None
-            if ended or time.monotonic() > limit:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_SECONDS)
+            if process.poll() is not None or time.monotonic() > limit:
                 said = self._log.read_text(errors="backslashreplace")[-SHOWN_CHARACTERS:].strip()
                 raise CliError(
                     f"{self._binary.name} did not come to serve within {START_SECONDS:.0f} s: {said}"
                 )
-            time.sleep(0.05)
 
     def _serves(self) -> bool:
         address = f"http://{LOOPBACK}:{self._admin_port}/health"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from kvpool.cli.faults import CliError
@@ -105,7 +106,7 @@ class RealStore:
             if blocks and time.monotonic() > limit:
                 raise CliError(f"Mooncake found no room for a block within {SPACE_SECONDS:.0f} s")
             if blocks:
-                time.sleep(LEASE_MS / 1000)
+                Event().wait(LEASE_MS / 1000)
 
     def _content(self, block: int) -> bytes:
         """Bytes that no other block has: its id's digest, repeated."""
