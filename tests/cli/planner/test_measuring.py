@@ -11,12 +11,20 @@ import pytest
 
 from kvpool.cli.planning.measuring.host_memory import measure_host_memory
 from kvpool.cli.planning.measuring.loopback import BURSTS, measure_loopback
-from kvpool.cli.planning.measuring.machine import MemoryNode, described, limits, memory_nodes, numbers_of
+from kvpool.cli.planning.measuring.machine import (
+    Limits,
+    MemoryNode,
+    described,
+    limits,
+    memory_nodes,
+    numbers_of,
+)
 from kvpool.plan.calibration.constants import Source
 from tests.cli.planner.measured import by_name
 
 MIB = 1 << 20
 MINE = tuple(sorted(os.sched_getaffinity(0)))
+FREE = Limits(processors=None, memory_bytes=None)
 
 
 def write(path: Path, text: str) -> None:
@@ -94,7 +102,7 @@ def test_a_machine_says_that_a_container_limits_it(tmp_path: Path) -> None:
 
 def test_memory_is_copied_and_the_rate_says_how() -> None:
     found = by_name(
-        measure_host_memory([MemoryNode(0, MINE[:1], 256 * MIB, has_processors=True)], None, 0.05)
+        measure_host_memory([MemoryNode(0, MINE[:1], 256 * MIB, has_processors=True)], FREE, 0.05)
     )
     (copied,) = found.values()
     assert copied.name == "host.memory.node0.copy"
@@ -107,9 +115,16 @@ def test_memory_is_copied_and_the_rate_says_how() -> None:
     assert "32 MiB within node 0 by 1 thread of node 0" in copied.method
 
 
+def test_no_more_threads_copy_than_a_container_lets_run() -> None:
+    nodes = [MemoryNode(0, MINE[:2], 256 * MIB, has_processors=True)]
+    found = by_name(measure_host_memory(nodes, Limits(1.5, None), 0.05))
+    assert list(found) == ["host.memory.node0.copy"]
+    assert "by 1 thread" in found["host.memory.node0.copy"].method
+
+
 def test_a_container_with_little_memory_is_told_in_one_sentence() -> None:
     nodes = [MemoryNode(0, MINE[:1], 1 << 40, has_processors=True)]
-    (copied,) = by_name(measure_host_memory(nodes, 100 * MIB, 0.05)).values()
+    (copied,) = by_name(measure_host_memory(nodes, Limits(None, 100 * MIB), 0.05)).values()
     assert copied.source is Source.NOT_MEASURED
     assert "256 are needed" in copied.reason
 
@@ -119,7 +134,7 @@ def test_memory_that_cannot_be_bound_is_told_and_the_rest_is_measured() -> None:
         MemoryNode(0, MINE[:1], 256 * MIB, has_processors=True, distances={0: 10, 900: 30}),
         MemoryNode(900, (), 256 * MIB, has_processors=False, distances={0: 30, 900: 10}),
     ]
-    found = by_name(measure_host_memory(nodes, None, 0.1))
+    found = by_name(measure_host_memory(nodes, FREE, 0.1))
     assert found["host.memory.node900.copy"].source is Source.NOT_MEASURED
     assert "node 900" in found["host.memory.node900.copy"].reason
 
@@ -130,7 +145,7 @@ def test_every_way_between_nodes_has_its_name() -> None:
         MemoryNode(1, (1,), 0, has_processors=True, distances={0: 21, 1: 10, 2: 14}),
         MemoryNode(2, (), 0, has_processors=False, distances={0: 24, 1: 14, 2: 10}),
     ]
-    assert list(by_name(measure_host_memory(nodes, None, 1))) == [
+    assert list(by_name(measure_host_memory(nodes, FREE, 1))) == [
         "host.memory.node0.copy",
         "host.memory.node0.copy.from1",
         "host.memory.node1.copy",

@@ -101,7 +101,7 @@ def _measured(
     part: str, folder: Path, file_bytes: int, card: str | None, seconds: float
 ) -> Iterator[Constant]:
     if part == "memory":
-        return measure_host_memory(memory_nodes(), limits().memory_bytes, seconds)
+        return measure_host_memory(memory_nodes(), limits(), seconds)
     if part == "ssd":
         return measure_ssd(folder, file_bytes, seconds)
     if part == "network":

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from kvpool.cli.planning.measuring.machine import MemoryNode
+from kvpool.cli.planning.measuring.machine import Limits, MemoryNode
 from kvpool.cli.planning.measuring.memory_binding import BindingError, Buffer, buffers
 from kvpool.cli.planning.measuring.repeating import repeat
 from kvpool.plan.calibration.constants import Constant, Source
@@ -22,16 +22,14 @@ SHARE_OF_FREE: Final = 8
 MOST_THREADS: Final = 16
 
 
-def measure_host_memory(
-    nodes: Sequence[MemoryNode], memory_limit_bytes: int | None, seconds: float
-) -> Iterator[Constant]:
+def measure_host_memory(nodes: Sequence[MemoryNode], allowed: Limits, seconds: float) -> Iterator[Constant]:
     """Copy from every node with processors within every node with memory, for `seconds` altogether."""
     able = [node for node in nodes if node.processors]
     cases = [(source, target) for target in nodes for source in _nearest_first(able, target)]
     if not cases:
         yield _not_measured("host.memory", "this process may run on no processor of a node with memory")
     for source, target in cases:
-        size = _buffer_bytes(target, memory_limit_bytes)
+        size = _buffer_bytes(target, allowed.memory_bytes)
         name = f"host.memory.node{target.number}.copy"
         if source is not _nearest_first(able, target)[0]:
             name += f".from{source.number}"
@@ -44,7 +42,8 @@ def measure_host_memory(
             continue
         bound = target.number if len(nodes) > 1 else None
         try:
-            yield from _measured(name, source, target, bound, size, seconds / len(cases))
+            threads = _threads(source, allowed.processors)
+            yield from _measured(name, (source, target), bound, size, threads, seconds / len(cases))
         except BindingError as error:
             yield _not_measured(name, str(error))
         except OSError as error:
@@ -59,12 +58,17 @@ def _nearest_first(able: Sequence[MemoryNode], target: MemoryNode) -> list[Memor
 
 
 def _measured(
-    name: str, source: MemoryNode, target: MemoryNode, bound: int | None, size: int, seconds: float
+    name: str,
+    ends: tuple[MemoryNode, MemoryNode],
+    bound: int | None,
+    size: int,
+    threads: int,
+    seconds: float,
 ) -> Iterator[Constant]:
+    source, target = ends
     kind = (
         "" if target.has_processors else f"; node {target.number} has no processors, as CXL memory has none"
     )
-    threads = min(len(source.processors), MOST_THREADS)
     for count, suffix in ((threads, ""), *(((1, ".one_thread"),) if threads > 1 else ())):
         part = size // count // 4096 * 4096
         with buffers(2 * count, part, bound) as held:
@@ -96,6 +100,12 @@ def _copies(held: Sequence[Buffer], processors: Sequence[int], seconds: float) -
                 done.result()
 
         return repeat(one_round, seconds)
+
+
+def _threads(source: MemoryNode, processor_limit: float | None) -> int:
+    """As many as a node's processors, or as a container lets run at once."""
+    most = MOST_THREADS if processor_limit is None else max(1, int(processor_limit))
+    return min(len(source.processors), MOST_THREADS, most)
 
 
 def _buffer_bytes(node: MemoryNode, memory_limit_bytes: int | None) -> int:

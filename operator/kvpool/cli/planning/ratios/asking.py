@@ -32,12 +32,8 @@ LINK_RATE = "link bytes_per_second"
 
 def constants_of(question: PrefillDecode, serving: Serving) -> Constants:
     """The timing constants of one role, with their origin."""
-    return constants_for(
-        SHAPES[question.model],
-        CARDS[serving.accelerator],
-        _ranks(serving),
-        QUANTISATIONS[serving.quantisation],
-    )
+    formats = QUANTISATIONS[serving.quantisation].with_kv(serving.kv_bits)
+    return constants_for(SHAPES[question.model], CARDS[serving.accelerator], _ranks(serving), formats)
 
 
 def roles_of(question: PrefillDecode) -> Roles:
