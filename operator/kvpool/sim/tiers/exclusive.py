@@ -32,6 +32,7 @@ class ExclusiveTiers:
         """Serve one request."""
         deepest = 0
         now, group = access.now_ns, access.group
+        self.flows.prefix += self._prefix(access.objects)
         # From last to first, so that of one request the tail leaves before the head.
         for index in range(len(access.objects) - 1, -1, -1):
             item = access.objects[index]
@@ -102,6 +103,12 @@ class ExclusiveTiers:
     def used(self, tier: int) -> int:
         """Return how many objects a tier holds."""
         return self._used[tier]
+
+    def _prefix(self, items: Sequence[int]) -> int:
+        for count, item in enumerate(items):
+            if item not in self._tier:
+                return count
+        return len(items)
 
     def _make_room(self, tier: int, now_ns: int) -> None:
         residents = self._residents[tier]

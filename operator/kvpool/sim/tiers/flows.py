@@ -37,6 +37,9 @@ class Flows:
     """Accesses to objects found in each tier, from the top."""
     first: int = 0
     """Accesses to objects that were nowhere: the first ones, or after they were dropped."""
+    prefix: int = 0
+    """Accesses to objects found with all objects before them in their request: what a prompt need not
+    compute."""
     dropped: int = 0
     """Objects that left the last tier."""
     resident: int = 0

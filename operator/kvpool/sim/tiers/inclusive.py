@@ -12,13 +12,16 @@ class InclusiveTiers:
     """Fixed tiers with copies, each under the same eviction rule, written through at the first use.
 
     What a tier lets go is dropped there, for the tier below has its own copy. `capacities` are in objects,
-    from the top; a tier below that is smaller than the one above adds nothing.
+    from the top. `refresh_below`: a use of the copy at the top counts below too; then a tier adds nothing to
+    a larger one above it. Otherwise lower tiers see only what the ones above did not have, and their
+    contents differ.
     """
 
-    def __init__(self, capacities: Sequence[int], rule: EvictionRule) -> None:
+    def __init__(self, capacities: Sequence[int], rule: EvictionRule, *, refresh_below: bool = True) -> None:
         self.flows: Flows = no_flows(len(capacities))
         self._capacities = list(capacities)
         self._rule = rule
+        self._refresh_below = refresh_below
         self._residents = [Residents(rule) for _ in capacities]
         self._uses: dict[int, Use] = {}
         self._turn = 0
@@ -28,6 +31,7 @@ class InclusiveTiers:
         tiers = range(len(self._capacities))
         now = access.now_ns
         deepest = 0
+        self.flows.prefix += self._prefix(access.objects)
         # Of one request the tail leaves before the head.
         for index in range(len(access.objects) - 1, -1, -1):
             item = access.objects[index]
@@ -48,8 +52,9 @@ class InclusiveTiers:
                 for boundary in range(found):
                     self.flows.boundaries[boundary].promoted += 1
             key = self._rule.key(use)
-            for residents in self._residents:
-                residents.add(use, key)
+            seen = tiers if found < 0 or self._refresh_below else range(found + 1)
+            for tier in seen:
+                self._residents[tier].add(use, key)
         self.flows.deepest[deepest] += 1
         for residents, capacity in zip(self._residents, self._capacities, strict=True):
             while len(residents) > capacity:
@@ -57,6 +62,12 @@ class InclusiveTiers:
                 if not any(gone in other for other in self._residents):
                     del self._uses[gone]
                     self.flows.dropped += 1
+
+    def _prefix(self, items: Sequence[int]) -> int:
+        for count, item in enumerate(items):
+            if self.tier_of(item) < 0:
+                return count
+        return len(items)
 
     def finish(self) -> Flows:
         """Return the counts, with what is resident now."""

@@ -1,0 +1,117 @@
+"""Claims about placement: eviction rules, prefetching, exclusive tiers, layers outside HBM."""
+
+import gzip
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kvpool.plan.placement.layer_groups import Fetching, growth_ns
+from kvpool.sim.claims import eviction, exclusive_tiers, layers
+from kvpool.sim.claims.experiment import Experiment
+from kvpool.sim.claims.layers import played_growth_ns
+from kvpool.sim.claims.row import ClaimRow, Kind, Verdict
+from kvpool.sim.workloads.load import load
+from kvpool.sim.workloads.request import Workload
+
+ROOT = Path(__file__).resolve().parents[3]
+EXPERIMENTS = (*eviction.EXPERIMENTS, *exclusive_tiers.EXPERIMENTS, *layers.EXPERIMENTS)
+
+
+@cache
+def trace(name: str) -> Workload:
+    file = f"mooncake_fast25_{name}_trace.jsonl"
+    with gzip.open(ROOT / "traces" / f"{file}.gz", "rb") as lines:
+        return load(lines, file)
+
+
+def run(number: str, **changes: object) -> ClaimRow:
+    experiment = next(one for one in EXPERIMENTS if one.claim.number == number)
+    workloads: Mapping[str, Workload] = {name: trace(name) for name in experiment.traces}
+    return experiment.run(experiment.parameters.model_validate({**experiment.reduced, **changes}), workloads)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.claim.number)
+def test_the_file_of_a_claim_holds_the_full_setting(experiment: Experiment) -> None:
+    written = yaml.safe_load(
+        (ROOT / "docs" / "claims" / f"{experiment.claim.number.lower()}.yaml").read_text()
+    )
+    assert experiment.parameters.model_validate(written) == experiment.parameters()
+    assert sorted(written) == sorted(experiment.parameters.model_fields)
+
+
+def test_on_chats_recency_moves_least_and_the_more_so_the_more_hbm_there_is() -> None:
+    row = run("C3")
+    assert row.verdict is Verdict.REPRODUCED
+    assert (
+        1.5
+        < row.figures["hbm 1/25: Frequency over Recency"]
+        < row.figures["hbm 1/15: Frequency over Recency"]
+    )
+
+
+def test_without_returns_the_rules_are_near_each_other_and_the_claim_does_not_hold() -> None:
+    assert run("C3", users=300, hbm_one_in=[200], default_one_in=200).verdict is not Verdict.REPRODUCED
+
+
+def test_on_documents_frequency_moves_less_than_recency_and_the_prediction() -> None:
+    figures = run("C4").figures
+    frequency = figures["documents 1/30: Frequency over Recency, HBM boundary"]
+    assert frequency < figures["documents 1/30: EWMA over Recency, HBM boundary"] < 1.0
+
+
+def test_both_boundaries_are_shown_for_the_prediction() -> None:
+    row = run("C5")
+    assert "over both boundaries EWMA moves less" in row.ours
+    assert row.figures["agents 1/30: EWMA over Recency, both boundaries"] < 1.0
+
+
+def test_a_prediction_that_is_recency_is_called_an_identity() -> None:
+    row = run("C6")
+    assert (row.claim.kind, row.verdict) == (Kind.IDENTITY, Verdict.IDENTITY)
+    assert row.figures["different hashes"] == 1
+
+
+def test_prefetching_moves_no_byte_less_and_finds_more_at_the_top() -> None:
+    row = run("C7")
+    assert row.verdict is Verdict.REPRODUCED
+    ratios = [value for name, value in row.figures.items() if name.endswith("bytes over those on demand")]
+    changes = [value for name, value in row.figures.items() if name.endswith("in HBM, change")]
+    assert ratios
+    assert min(ratios) >= 1.0
+    assert min(changes) > 0.0
+
+
+@cache
+def exclusive() -> ClaimRow:
+    return run("C13")
+
+
+def test_exclusive_tiers_gain_most_when_the_host_is_about_as_large_as_hbm() -> None:
+    row = exclusive()
+    assert row.verdict is Verdict.REPRODUCED
+    assert row.figures["conversation, HBM 2000, host 2x: percent more hits"] == pytest.approx(62, abs=3)
+    assert row.figures["synthetic, HBM 2000, host 8x: percent more hits"] < 6
+
+
+def test_copies_that_take_time_hardly_cost_hits() -> None:
+    figures = exclusive().figures
+    for name in ("conversation", "synthetic"):
+        assert figures[f"{name}: hits with copies that take time, percent of the hits without"] > 95
+        assert figures[f"{name}: most blocks in both while they are copied"] > 0
+
+
+def test_layers_outside_hbm_nearly_double_the_tokens_where_the_cache_hits_enough() -> None:
+    row = run("C15")
+    assert row.verdict is Verdict.REPRODUCED
+    assert row.figures["settings that the planner tells wrongly"] == 0
+    assert 0 < row.figures["settings as fast as before"] < row.figures["settings"]
+    assert run("C15", default_working_tokens=65_536).verdict is Verdict.NO
+
+
+def test_a_step_played_layer_by_layer_grows_as_the_planner_says() -> None:
+    fetching = Fetching(64, 2048, 1152, 50 * 10**9, 500_000)
+    assert played_growth_ns(fetching, 0.5, 30) == pytest.approx(30 * growth_ns(fetching, 0.5))
+    assert played_growth_ns(fetching, 0.9, 30) == 0.0
