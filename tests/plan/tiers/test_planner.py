@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kvpool.plan.tiers.limits import LimitedBy
@@ -171,6 +171,10 @@ def test_the_binding_limit_is_the_tightest_and_nobody_is_lost(stack: Stack, aske
     assert 0 <= plan.firm_sessions <= plan.sessions
 
 
+@example(
+    Stack((Tier("first", 0), Tier("lower", 175_576_000_000, ("link",))), (Link("link", 2_675_443_816),)),
+    Demand(1_000_000, 525.0, utilisation=0.125),
+)
 @given(stacks(), demands())
 def test_a_plan_keeps_every_limit_that_it_names(stack: Stack, asked: Demand) -> None:
     plan = plan_tiers(stack, asked)

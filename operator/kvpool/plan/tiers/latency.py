@@ -7,6 +7,7 @@ A tier is worth having only if `TTFT_i < recompute`. A transfer over several lin
 slowest and pays every set-up. kvpool's own derivation. Waiting for the accelerator is not in it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class Way(NamedTuple):
 
     tier: Tier
     links: tuple[Link, ...]
-    busy_ns: tuple[int, ...]
+    busy_ns: tuple[float, ...]
     """How long one session keeps each link busy."""
     load_ns: int
     """To bring a session to the first tier when nobody else does."""
@@ -33,7 +34,9 @@ def ways(stack: Stack, demand: Demand) -> tuple[Way, ...]:
     for tier in stack.tiers:
         links = tuple(by_name[name] for name in tier.path)
         busy = tuple(crossing_ns(link, demand.session_bytes) for link in links)
-        found.append(Way(tier, links, busy, sum(link.setup_ns for link in links) + max(busy, default=0)))
+        found.append(
+            Way(tier, links, busy, sum(link.setup_ns for link in links) + math.ceil(max(busy, default=0)))
+        )
     return tuple(sorted(found, key=lambda way: way.load_ns))
 
 

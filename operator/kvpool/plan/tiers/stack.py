@@ -120,6 +120,6 @@ class Demand:
             raise ValueError(f"return_shares {dict(shares)} must be 0 or more each, and add up to at most 1")
 
 
-def crossing_ns(link: Link, count_bytes: int) -> int:
-    """Time that so many bytes keep a link busy, without set-up. Nanoseconds, rounded up."""
-    return -(-count_bytes * NS_PER_SECOND // link.bytes_per_second)
+def crossing_ns(link: Link, count_bytes: int) -> float:
+    """Time that so many bytes keep a link busy, without set-up. Nanoseconds."""
+    return count_bytes * NS_PER_SECOND / link.bytes_per_second
