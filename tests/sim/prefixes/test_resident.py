@@ -49,6 +49,13 @@ def test_pinned_blocks_stay_and_what_does_not_fit_beside_them_changes_nothing() 
     assert held.acquire((1, 2, 8), 0)
 
 
+def test_what_runs_keeps_room_to_grow_when_shared_blocks_are_let_in() -> None:
+    held = memory(4)
+    assert held.acquire((), 1)
+    assert not held.acquire((1, 2, 3), 0, spare_tokens=BLOCK)
+    assert held.acquire((1, 2, 3), 0, spare_tokens=BLOCK - 1)
+
+
 def test_a_block_is_idle_only_when_its_last_user_has_ended() -> None:
     held = memory(4)
     held.acquire((1, 2), 0)

@@ -25,6 +25,7 @@ class MixedInstance:
         "_completing",
         "_grown_tokens",
         "_is_stepping",
+        "_misfit",
         "_prompts",
         "_running",
         "_waiting",
@@ -68,6 +69,8 @@ class MixedInstance:
         self.started: list[Job] = []
         """Whose prefill has begun; the owner takes them."""
         self._batch = Batch(Pace.of(timing))
+        self._misfit: Job | None = None
+        """Who did not fit when it was tried last; nothing was released since."""
         self._is_stepping = False
         """Whether a step is under way at whose end something is to be decided."""
         self._waiting: deque[Job] = deque()
@@ -158,7 +161,7 @@ class MixedInstance:
         self.look(now_ns)
         self._is_stepping = False
         device, batch = self.memory.device, self._batch
-        device.grow(batch.made_tokens - self._grown_tokens)
+        device.grow(self._ungrown_tokens())
         self._grown_tokens = batch.made_tokens
         ended: list[Job] = []
         for number, ticks in batch.take(ticks_of_ns(now_ns)):
@@ -169,7 +172,7 @@ class MixedInstance:
             self._complete(job, now_ns, ended)
         self._completing.clear()
         if not self._preempt():
-            self._form_step(now_ns)
+            self._form_steps(now_ns)
         self.pending.steps = batch.steps
         return ended
 
@@ -198,14 +201,31 @@ class MixedInstance:
         self.pending.steps = self._batch.steps
         job.enter(self.pending)
 
-    def _form_step(self, now_ns: int) -> None:
-        """Fill the next step with chunks; nothing happens when no prompt is there or fits."""
+    def _form_steps(self, now_ns: int) -> None:
+        """Fill the next step with chunks; nothing happens when no prompt is there or fits.
+
+        A prompt that takes whole steps to itself gets them at once, until it is complete, a sequence ends or
+        the memory is full: who comes meanwhile could not be let in earlier.
+        """
+        batch = self._batch
+        while True:
+            ticks = self._fill()
+            if not ticks:
+                return
+            if not self._is_stepping:
+                batch.idle_until(ticks_of_ns(now_ns))
+                self._is_stepping = True
+            base = batch.pace.base if batch.running else 0
+            batch.step(ticks + max(0, batch.pace.prefill_base - base))
+            if self._completing or batch.ended or self._free_tokens() < batch.running:
+                return
+
+    def _fill(self) -> int:
+        """Give chunks of prompts what is left of one step's budget. Returns the ticks that they take."""
         batch = self._batch
         budget = self.chunk_tokens - batch.running
         ticks = 0
-        while budget > 0:
-            if not self._prompts and not self._admit(now_ns):
-                break
+        while budget > 0 and (self._prompts or self._admit()):
             job, done = self._prompts[0]
             count = min(budget, job.context_tokens - done)
             ticks += batch.pace.chunk_ticks(done, count)
@@ -215,24 +235,22 @@ class MixedInstance:
                 break
             self._prompts.popleft()
             self._completing.append(job)
-        if ticks:
-            batch.idle_until(ticks_of_ns(now_ns))
-            base = batch.pace.base if batch.running else 0
-            batch.step(ticks + max(0, batch.pace.prefill_base - base))
-            self._is_stepping = True
+        return ticks
 
-    def _admit(self, now_ns: int) -> bool:
+    def _admit(self) -> bool:
         """Let the next request in whose prefix is here or is not coming, if it fits."""
         place = next((place for place, job in enumerate(self._waiting) if not job.loads_left), None)
         if place is None or self.running >= self.most_running:
             return False
         job = self._waiting[place]
+        if job is self._misfit:
+            return False
         hit = max(self.hit_tokens(job), job.brought_tokens)
         private = self._private_tokens(job) + 1
         # One step of growth has to fit beside it, or it would push out at once what runs.
-        if self.memory.device.used_tokens + private + self._batch.running > self.capacity_tokens:
-            return False
-        if not self.memory.acquire(job.blocks, private):
+        spare = self._batch.running + self._ungrown_tokens()
+        if not self.memory.acquire(job.blocks, private, spare):
+            self._misfit = job
             return False
         del self._waiting[place]
         if job.preempted:
@@ -269,10 +287,14 @@ class MixedInstance:
 
     def _release(self, job: Job) -> None:
         self.memory.release(job.blocks, self._private_tokens(job))
+        self._misfit = None
 
     def _private_tokens(self, job: Job) -> int:
         return job.context_tokens - len(job.blocks) * self.memory.device.block_tokens
 
     def _free_tokens(self) -> int:
-        ungrown = self._batch.made_tokens - self._grown_tokens
-        return self.capacity_tokens - self.memory.device.used_tokens - ungrown
+        return self.capacity_tokens - self.memory.device.used_tokens - self._ungrown_tokens()
+
+    def _ungrown_tokens(self) -> int:
+        """Made since the memory was last told."""
+        return self._batch.made_tokens - self._grown_tokens

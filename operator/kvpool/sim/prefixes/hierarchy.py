@@ -49,9 +49,9 @@ class Hierarchy:
             lower[place] += 1
         return Found(here, tuple(lower))
 
-    def acquire(self, blocks: Sequence[int], private_tokens: int) -> bool:
+    def acquire(self, blocks: Sequence[int], private_tokens: int, spare_tokens: int = 0) -> bool:
         """Pin a request's blocks in the device; lower tiers that are exclusive give up their copies."""
-        if not self.device.acquire(blocks, private_tokens):
+        if not self.device.acquire(blocks, private_tokens, spare_tokens):
             return False
         for store in self.stores:
             for block in blocks:

@@ -7,12 +7,9 @@ costs one operation of a dictionary.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from kvpool.sim.prefixes.idle import IdleOrder, recency
-
-
-def no_heir(block: int) -> None:
-    """What is evicted is lost."""
 
 
 class ResidentPrefixes:
@@ -30,6 +27,7 @@ class ResidentPrefixes:
         "block_tokens",
         "capacity_tokens",
         "evicted_blocks",
+        "pinned_blocks",
         "private_tokens",
     )
 
@@ -37,7 +35,7 @@ class ResidentPrefixes:
         self,
         capacity_tokens: int,
         block_tokens: int,
-        heir: Callable[[int], None] = no_heir,
+        heir: Callable[[int], None] | None = None,
         order: IdleOrder | None = None,
     ) -> None:
         if capacity_tokens < block_tokens:
@@ -45,15 +43,13 @@ class ResidentPrefixes:
         self.capacity_tokens = capacity_tokens
         self.block_tokens = block_tokens
         self.private_tokens = 0
+        self.pinned_blocks = 0
+        """Blocks that a running request uses."""
         self.evicted_blocks = 0
         self._pins: dict[int, int] = {}
+        """Of every block that is here, how many requests use it; 0: it is idle."""
         self._idle: IdleOrder = recency() if order is None else order
         self._heir = heir
-
-    @property
-    def pinned_blocks(self) -> int:
-        """Blocks that a running request uses."""
-        return len(self._pins)
 
     @property
     def idle_blocks(self) -> int:
@@ -63,41 +59,40 @@ class ResidentPrefixes:
     @property
     def used_tokens(self) -> int:
         """Pinned and private: what cannot be evicted."""
-        return self.private_tokens + len(self._pins) * self.block_tokens
+        return self.private_tokens + self.pinned_blocks * self.block_tokens
 
     def __contains__(self, block: int) -> bool:
-        return block in self._pins or block in self._idle
+        return block in self._pins
 
     def blocks(self) -> list[int]:
         """All blocks that are here."""
-        return [*self._pins, *self._idle]
+        return list(self._pins)
 
     def match(self, blocks: Sequence[int]) -> int:
         """Return how many leading blocks are here."""
-        pins, idle = self._pins, self._idle
-        count = 0
-        for block in blocks:
-            if block not in pins and block not in idle:
-                break
-            count += 1
-        return count
+        return len(list(takewhile(self._pins.__contains__, blocks)))
 
-    def acquire(self, blocks: Sequence[int], private_tokens: int) -> bool:
+    def acquire(self, blocks: Sequence[int], private_tokens: int, spare_tokens: int = 0) -> bool:
         """Pin a request's blocks and take its private tokens; evicts what is idle where needed.
 
-        Returns False, and changes nothing, when they do not fit beside what is pinned.
+        Returns False, and changes nothing, when they and `spare_tokens` do not fit beside what is pinned.
         """
         pins, idle = self._pins, self._idle
-        free = (self.capacity_tokens - self.used_tokens - private_tokens) // self.block_tokens
-        if len(blocks) > free and sum(1 for block in blocks if block not in pins) > free:
+        left = self.capacity_tokens - self.used_tokens - private_tokens - spare_tokens
+        free = left // self.block_tokens
+        if len(blocks) > free and sum(1 for block in blocks if not pins.get(block)) > free:
             return False
+        newly = 0
         for block in blocks:
-            if block in pins:
-                pins[block] += 1
-            else:
-                pins[block] = 1
-                if block in idle:
-                    del idle[block]
+            users = pins.get(block)
+            if users:
+                pins[block] = users + 1
+                continue
+            if users is not None:
+                del idle[block]
+            pins[block] = 1
+            newly += 1
+        self.pinned_blocks += newly
         self.private_tokens += private_tokens
         self._make_room()
         return True
@@ -116,25 +111,31 @@ class ResidentPrefixes:
     def release(self, blocks: Sequence[int], private_tokens: int) -> None:
         """Give a request's blocks back: shared ones stay as idle, private tokens are free."""
         pins, idle = self._pins, self._idle
+        freed = 0
         for block in reversed(blocks):
-            left = pins[block] - 1
-            if left:
-                pins[block] = left
-            else:
-                del pins[block]
+            left = pins[block] = pins[block] - 1
+            if not left:
                 idle[block] = None
+                freed += 1
+        self.pinned_blocks -= freed
         self.private_tokens -= private_tokens
 
     def forget(self) -> None:
         """Lose everything: the instance died."""
         self._pins.clear()
         self._idle.clear()
-        self.private_tokens = 0
+        self.private_tokens = self.pinned_blocks = 0
 
     def _make_room(self) -> None:
-        idle = self._idle
-        room = (self.capacity_tokens - self.private_tokens) // self.block_tokens
-        for _ in range(len(self._pins) + len(idle) - room):
-            block, _ = idle.popitem(last=False)
-            self.evicted_blocks += 1
-            self._heir(block)
+        """Evict until all fits; only what is idle goes, so what is pinned must fit."""
+        pins, idle = self._pins, self._idle
+        excess = len(pins) - (self.capacity_tokens - self.private_tokens) // self.block_tokens
+        if excess <= 0:
+            return
+        self.evicted_blocks += excess
+        take, heir = idle.popitem, self._heir
+        for _ in range(excess):
+            block, _ = take(last=False)
+            del pins[block]
+            if heir is not None:
+                heir(block)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from kvpool.plan.timing.model import LinkModel
 from kvpool.sim.links.shared import SharedLink
 from kvpool.sim.prefixes.idle import IdleOrder
-from kvpool.sim.prefixes.resident import no_heir
 from kvpool.sim.prefixes.tier import Tier
 
 
@@ -30,7 +29,7 @@ class PrefixStore:
         capacity_blocks: int,
         link: LinkModel,
         order: IdleOrder,
-        heir: Callable[[int], None] = no_heir,
+        heir: Callable[[int], None] | None = None,
         *,
         is_exclusive: bool = True,
     ) -> None:
@@ -67,7 +66,8 @@ class PrefixStore:
         while len(order) > self._capacity_blocks:
             lost, _ = order.popitem(last=False)
             self.dropped_blocks += 1
-            self._heir(lost)
+            if self._heir is not None:
+                self._heir(lost)
 
     def brought_up(self, block: int) -> None:
         """The tier above has a copy now."""

@@ -13,7 +13,7 @@ from kvpool.sim.events import Agenda, Kind
 from kvpool.sim.instances.job import Job
 from kvpool.sim.prefixes.hierarchy import Hierarchy
 from kvpool.sim.prefixes.idle import IdleOrder, RuledOrder, UseBook, recency
-from kvpool.sim.prefixes.resident import ResidentPrefixes, no_heir
+from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.store import PrefixStore
 from kvpool.sim.serving.design import InstanceSpec, TierSpec
 from kvpool.sim.serving.run import LinkUse
@@ -40,7 +40,7 @@ class Memories:
         for place, spec in enumerate(specs):
             book = UseBook(make_eviction(), clock) if make_eviction is not None else None
             stores: list[PrefixStore] = []
-            heir: Callable[[int], None] = no_heir
+            heir: Callable[[int], None] | None = None
             for level in range(len(tiers) - 1, -1, -1):
                 tier = tiers[level]
                 store = shared.get(level)
@@ -54,7 +54,7 @@ class Memories:
                     if tier.is_shared:
                         shared[level] = store
                 # What a shared tier gets a copy of at once needs none when it is evicted.
-                heir = no_heir if tier.is_shared else store.put
+                heir = None if tier.is_shared else store.put
                 stores.insert(0, store)
             device = ResidentPrefixes(spec.capacity_tokens, block_tokens, heir, _order(book, top=True))
             self.hierarchies.append(Hierarchy(device, stores))
