@@ -11,6 +11,7 @@ from kvpool.api.tierbudget import Backend
 from tests.chart.rendering import of_kind, render
 from tests.chart.test_pod_security import EXCEPTIONS, keeper_pod
 from tests.docs.pages import ROOT, Page
+from tests.harness.rights import Right, granted
 
 PATH = ROOT / "docs" / "reference" / "pods.md"
 PAGE = Page(PATH, PATH.read_text())
@@ -58,3 +59,28 @@ def test_the_page_explains_every_exception_from_restricted(component: str) -> No
     )
     words = {"runAsNonRoot": "runAsNonRoot != true", "capabilities": "unrestricted capabilities"}
     assert [rule for rule in EXCEPTIONS[component] if words.get(rule, rule) not in rules] == []
+
+
+def listed_rights(reason: str = "") -> set[Right]:
+    """Rights that the page lists for a reason that begins so."""
+    return {
+        ("" if group == "core" else group.strip("`"), resource, verb)
+        for group, resources, verbs, why in PAGE.rows("Rights to the API")
+        if why.startswith(reason)
+        for resource in re.findall(r"`([^`]+)`", resources)
+        for verb in verbs.split(", ")
+    }
+
+
+def test_the_page_lists_every_right_of_the_operator_and_no_other() -> None:
+    documents = render()
+    given = granted(*(of_kind(documents, kind)["kvpool-operator"] for kind in ("ClusterRole", "Role")))
+    assert listed_rights() == given
+
+
+def test_the_page_says_which_rights_hold_in_the_operator_s_own_namespace_alone() -> None:
+    documents = render()
+    everywhere = granted(of_kind(documents, "ClusterRole")["kvpool-operator"])
+    there = listed_rights("*there*")
+    assert there == granted(of_kind(documents, "Role")["kvpool-operator"])
+    assert not there & everywhere

@@ -17,8 +17,11 @@ from devcluster.recipe import NotBuiltError
 from tests.e2e.numbers import Numbers
 from tests.e2e.site import NODES, RealSite
 from tests.e2e.stored import Stored
+from tests.harness.objects import KVPOOL, NAMESPACE
+from tests.harness.planes import new_namespace
 
 POOL = "chat"
+PSA_LEVEL = "pod-security.kubernetes.io/enforce"
 
 INSTALLED, BOUND = "helm install --wait to operators Ready", "after that, a pool of three units Bound"
 NUMBERS = pytest.StashKey[Numbers]()
@@ -104,6 +107,7 @@ def site(installed: RealSite) -> RealSite:
     installed.mend()
     if not installed.is_installed():
         installed.install()
+    if not installed.admin.find(KVPOOL, "KVPool", POOL, NAMESPACE):
         declare(installed)
     installed.wait_bound(POOL)
     return installed
@@ -116,3 +120,18 @@ def stored(site: RealSite, numbers: Numbers, request: pytest.FixtureRequest) -> 
         yield blocks
         if blocks.last_lost is not None:
             numbers.lost[request.node.name] = (len(blocks.last_lost), len(blocks.keys))
+
+
+@pytest.fixture(scope="module")
+def restricted(installed: RealSite) -> Iterator[str]:
+    """A namespace that enforces level `restricted`, with the accounts of kvpool's Pods."""
+    name = new_namespace(installed.cluster.plane, "restricted")
+    admin = installed.admin
+    try:
+        admin.patch("v1", "Namespace", name, {"metadata": {"labels": {PSA_LEVEL: "restricted"}}})
+        for component in ("operator", "agent", "keeper"):
+            metadata = {"name": f"kvpool-{component}", "namespace": name}
+            admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        yield name
+    finally:
+        admin.delete("v1", "Namespace", name)

@@ -72,18 +72,31 @@ def facts(site: RealSite, pod: JsonObject, program: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def mapping(site: RealSite, keeper: JsonObject) -> Mapping:
-    """Where a keeper has its unit's file in its address space. Raises StopIteration when it has not."""
-    maps = (process(site, keeper, "kvpool-keeper") / "maps").read_text().splitlines()
-    start, end = next(line for line in maps if line.endswith(UNIT_FILE)).split()[0].split("-")
-    return Mapping(site.address(keeper["spec"]["nodeName"]), int(start, 16), int(end, 16))
+def mappings(site: RealSite, *keepers: JsonObject) -> list[Mapping]:
+    """Where keepers have their units' files in their address spaces; each maps its file more than once."""
+    return [
+        Mapping(site.address(keeper["spec"]["nodeName"]), start, end)
+        for keeper in keepers
+        for start, end in _ranges(process(site, keeper, "kvpool-keeper"))
+    ]
 
 
 def bytes_by_numa_node(site: RealSite, keeper: JsonObject) -> dict[int, int]:
-    """Where the pages of a keeper's unit lie, by its numa_maps."""
-    start = f"{mapping(site, keeper).start:x}"
-    lines = (process(site, keeper, "kvpool-keeper") / "numa_maps").read_text().splitlines()
-    line = next(line for line in lines if int(line.split()[0], 16) == int(start, 16))
+    """Where the pages of a keeper's unit lie, by numa_maps of the mapping that shows most of them."""
+    folder = process(site, keeper, "kvpool-keeper")
+    starts = {start for start, _ in _ranges(folder)}
+    lines = (folder / "numa_maps").read_text().splitlines()
+    found = [_pages(line) for line in lines if int(line.split()[0], 16) in starts]
+    return max(found, key=lambda pages: sum(pages.values()))
+
+
+def _ranges(folder: Path) -> list[tuple[int, int]]:
+    lines = [line for line in (folder / "maps").read_text().splitlines() if line.endswith(UNIT_FILE)]
+    ends = (line.split()[0].split("-") for line in lines)
+    return [(int(start, 16), int(end, 16)) for start, end in ends]
+
+
+def _pages(line: str) -> dict[int, int]:
     size = re.search(r"kernelpagesize_kB=(\d+)", line)
     page_bytes = (int(size[1]) if size else PAGE_KIB) << 10
     return {int(node): int(pages) * page_bytes for node, pages in re.findall(r" N(\d+)=(\d+)", line)}

@@ -14,7 +14,7 @@ FILE = CHECKOUT / "build" / "e2e-numbers.json"
 
 @dataclass
 class Numbers:
-    """`seconds` that a person waits, and by test the objects (lost, stored) at its last count; `percent` is free."""
+    """`seconds` and `percent` by what they are of; objects `lost` and stored at each test's last count."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     lost: dict[str, tuple[int, int]] = field(default_factory=dict)

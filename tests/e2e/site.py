@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ from devcluster.rest import Api, ApiError, JsonObject
 from kvpool.api.labels import POOL as POOL_LABEL
 from kvpool.api.quantity import parse_quantity
 from tests.e2e.records import Since
+from tests.harness.leftovers import leftovers
 from tests.harness.objects import KVPOOL, NAMESPACE, SETTLE_SECONDS, KvpoolObjects
 from tests.harness.waiting import wait_until
 
@@ -101,10 +102,12 @@ class RealSite(KvpoolObjects):
 
     # What people do
 
-    def install(self, *, wait: bool = True, **values: str) -> float:
+    def install(self, *, values: Mapping[str, str] | None = None) -> float:
         """`helm install`, and how many seconds it took."""
         began = time.monotonic()
-        self.helm("install", RELEASE, str(CHART), "--create-namespace", *self._settings(values), wait=wait)
+        self.helm(
+            "install", RELEASE, str(CHART), "--create-namespace", *_sets({**KEPT_VALUES, **(values or {})})
+        )
         return time.monotonic() - began
 
     def upgrade(self, **values: str) -> None:
@@ -114,6 +117,13 @@ class RealSite(KvpoolObjects):
     def uninstall(self) -> None:
         """`helm uninstall`."""
         self.helm("uninstall", RELEASE)
+
+    def remove(self) -> None:
+        """Give everything back and uninstall, when it is installed."""
+        if self.is_installed():
+            self.kvpool("uninstall", "--drain", "--yes", "--timeout=90s")
+            self.uninstall()
+        wait_until(lambda: not leftovers(self.admin, gateway=True), READY_SECONDS, "everything to be gone")
 
     def is_installed(self) -> bool:
         """Whether the release is there."""
@@ -131,9 +141,6 @@ class RealSite(KvpoolObjects):
     def kvpool(self, *arguments: str) -> str:
         """Run the plugin."""
         return self._run(["kubectl-kvpool", *arguments])
-
-    def _settings(self, values: dict[str, str]) -> list[str]:
-        return _sets({**KEPT_VALUES, **values})
 
     def _run(self, command: Sequence[str]) -> str:
         environment = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
@@ -289,5 +296,5 @@ def is_ready(pod: JsonObject) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-def _sets(values: dict[str, str]) -> list[str]:
+def _sets(values: Mapping[str, str]) -> list[str]:
     return [f"--set={name}={value}" for name, value in values.items()]

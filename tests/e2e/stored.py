@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,12 +38,12 @@ class Stored:
         with client_of(master, CLIENT_ADDRESS) as client:
             yield cls(client, admin, fill(client))
 
-    def lost(self) -> set[str]:
-        """Keys whose block does not come back right; every call reads all of them."""
-        self.last_lost = {key for key in self.keys if self.client.get(key) != BLOCK}
+    def lost(self, among: Collection[str] = ()) -> set[str]:
+        """Keys (all, unless some are named) whose block does not come back right; every call reads anew."""
+        self.last_lost = {key for key in among or self.keys if self.client.get(key) != BLOCK}
         return self.last_lost
 
-    def only_in(self, *mappings: Mapping) -> set[str]:
+    def only_in(self, mappings: Sequence[Mapping]) -> set[str]:
         """Keys whose every replica lies in one of these units, as the master has it now."""
         query = f"{self.admin.base_url}/batch_query_keys?keys={','.join(self.keys)}"
         with urllib.request.urlopen(query, timeout=ADMIN_TIMEOUT_SECONDS) as answer:

@@ -10,7 +10,7 @@ import pytest
 from demo.neighbours import pods
 from tests.e2e.conftest import POOL
 from tests.e2e.keepers import disk_keeper, keepers_of, memory_keeper
-from tests.e2e.kernel import mapping
+from tests.e2e.kernel import mappings
 from tests.e2e.short_patience import ShortPatience
 from tests.e2e.site import SSD_FOLDER, RealSite
 from tests.e2e.stored import Stored
@@ -27,9 +27,7 @@ def test_a_rebooted_node_loses_its_memory_says_so_and_keeps_its_disk(site: RealS
     memory, disk = site.unit("node3", POOL), site.unit("node3", POOL, "SSD")
     before, since = site.boot_id_known("node3"), site.since()
     files = _ssd_files(site, "node3")
-    there = stored.only_in(
-        mapping(site, memory_keeper(site, "node3")), mapping(site, disk_keeper(site, "node3"))
-    )
+    there = stored.only_in(mappings(site, memory_keeper(site, "node3"), disk_keeper(site, "node3")))
     assert there
     with site.without_power("node3"):
         pass
@@ -81,7 +79,7 @@ def test_a_node_that_is_cut_off_keeps_its_units_and_what_is_in_them(
         time.sleep(SHORT_CUT_SECONDS)  # the fault has to last; nothing can be waited for but its end
     assert stored.lost() == set()
     assert impatient.stored.lost() == set(), "a cut that is shorter than client_ttl loses nothing"
-    there = impatient.stored.only_in(mapping(site, memory_keeper(site, "node2", impatient.pool)))
+    there = impatient.stored.only_in(mappings(site, memory_keeper(site, "node2", impatient.pool)))
     assert there
     since = site.since()
     with site.cut_off("node2"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from devcluster.rest import JsonObject
 from tests.e2e.conftest import POOL
 from tests.e2e.keepers import keepers_of, memory_keeper
-from tests.e2e.kernel import frozen, mapping, runs, statistics
+from tests.e2e.kernel import frozen, mappings, runs, statistics
 from tests.e2e.operators import kill_operators
 from tests.e2e.site import NODES, SYSTEM, RealSite
 from tests.e2e.stored import Stored
@@ -107,7 +107,7 @@ def _is_kept(site: RealSite, pool: str, node: str) -> bool:
 
 def test_a_deleted_keeper_loses_its_unit_says_so_and_is_bound_anew(site: RealSite, stored: Stored) -> None:
     unit, keeper = site.unit("node3", POOL), memory_keeper(site, "node3")
-    there = stored.only_in(mapping(site, keeper))
+    there = stored.only_in(mappings(site, keeper))
     assert there
     since = site.since()
     site.delete_pod(keeper, grace_seconds=0)

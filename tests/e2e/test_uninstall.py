@@ -6,18 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.neighbours.pods import DEVICES_FILE, EnginePod
+from demo.neighbours.pods import DEVICES_FILE
 from devcluster.rest import JsonObject
-from tests.e2e.conftest import NODES, POOL, declare
+from kvpool.api.labels import UNINSTALL_CONFIG_MAP
+from tests.e2e.conftest import POOL
 from tests.e2e.keepers import keepers_of
-from tests.e2e.site import SSD_FOLDER, RealSite
+from tests.e2e.routed import engine_behind_gateway, group
+from tests.e2e.site import NODES, SSD_FOLDER, SYSTEM, RealSite
 from tests.e2e.stored import Stored
 from tests.harness.leftovers import definitions, leftovers
 from tests.harness.objects import KVPOOL, NAMESPACE
+from tests.harness.rights import used
 from tests.harness.waiting import wait_until
 
 STATE_FOLDER = "/var/lib/kvpool"
 SERVING = "kv-serving"
+NAME = "leaving"
+PARKED = "kvpool.dev/uninstalled"
+"""In the node selector of agents that an uninstall with --drain has stopped."""
 GONE_SECONDS = 60.0
 
 pytestmark = pytest.mark.timeout(400)  # kvpool is installed anew after each test
@@ -25,13 +31,12 @@ pytestmark = pytest.mark.timeout(400)  # kvpool is installed anew after each tes
 
 @pytest.fixture
 def leaving(site: RealSite) -> Iterator[RealSite]:
-    """The site, which has kvpool and its pool again afterwards."""
+    """The site; what is gone of kvpool afterwards comes back with the next test that needs it."""
     yield site
-    if not site.pods_of("operator"):
-        if "kvpool" in site.helm("list", "--short", wait=False).split():
-            site.uninstall()
-        site.install()
-    declare(site)
+    site.admin.delete("v1", "ConfigMap", UNINSTALL_CONFIG_MAP, SYSTEM)
+    agents = site.admin.find("apps/v1", "DaemonSet", "kvpool-agent", SYSTEM)
+    if agents and PARKED in agents["spec"]["template"]["spec"].get("nodeSelector", {}):
+        site.uninstall()  # it went half the way
 
 
 def runs_nowhere(site: RealSite) -> bool:
@@ -56,22 +61,42 @@ def mounts(site: RealSite, node: str) -> list[str]:
 
 
 @pytest.fixture
-def engine(leaving: RealSite) -> Iterator[EnginePod]:
-    """An engine on a slot, whose Pod carries the label of a router output that outlives its group."""
-    site, pod = leaving, EnginePod("leaving-a", "decode", "node3")
-    site.admin.create(pod.manifest(NAMESPACE))
-    decode = {"podSelector": {"matchLabels": {"role": "decode"}}, "port": pod.port, "instances": 1}
-    output = {"name": "labels", "type": "PodLabel", "podLabel": {"key": SERVING}}
-    spec = {"mode": "Enforce", "poolRef": {"name": POOL}, "decode": decode, "routing": {"outputs": [output]}}
-    site.apply("PDGroup", "leaving", spec, NAMESPACE)
-    wait_until(lambda: SERVING in pod_of(site, pod)["metadata"]["labels"], GONE_SECONDS, "the label")
-    yield pod
-    site.admin.delete("v1", "Pod", pod.name, NAMESPACE, {"gracePeriodSeconds": 0})
+def routed(leaving: RealSite) -> Iterator[RealSite]:
+    """An engine on a slot, whose weights went to a route and a label that outlive their group."""
+    site = leaving
+    with engine_behind_gateway(site, NAME, "node3"):
+        spec = group(POOL, role=NAME, label=SERVING, gateway_name=NAME)
+        site.apply("PDGroup", NAME, spec, NAMESPACE)
+        expected = {
+            f"HTTPRoute {NAMESPACE}/{NAME}-edge",
+            f"Pod {NAMESPACE}/{NAME}",
+            "Service",
+            "EndpointSlice",
+            "EngineSlot",
+        }
+        wait_until(
+            lambda: all(any(one.startswith(what) for one in in_use(site)) for what in expected),
+            GONE_SECONDS,
+            "every kind of output to be written",
+        )
+        yield site
 
 
-def pod_of(site: RealSite, engine: EnginePod) -> JsonObject:
-    """The engine's Pod."""
-    return site.admin.get("v1", "Pod", engine.name, NAMESPACE)
+def in_use(site: RealSite) -> list[str]:
+    """What there is of kvpool's beside its own release."""
+    return [one for one in leftovers(site.admin, gateway=True) if f" {SYSTEM}/kvpool-operator" not in one]
+
+
+def engine_pod(site: RealSite) -> JsonObject:
+    return site.admin.get("v1", "Pod", NAME, NAMESPACE)
+
+
+def node_marks(site: RealSite) -> dict[str, tuple[JsonObject, list[JsonObject]]]:
+    """Labels and taints of each Node."""
+    return {
+        node["metadata"]["name"]: (node["metadata"]["labels"], node["spec"].get("taints", []))
+        for node in site.admin.list("v1", "Node")
+    }
 
 
 def test_helm_uninstall_leaves_memory_serving_and_a_new_install_takes_it_over(
@@ -82,7 +107,7 @@ def test_helm_uninstall_leaves_memory_serving_and_a_new_install_takes_it_over(
     segments = {segment.name for segment in site.store.segments()}
     site.uninstall()
     wait_until(lambda: runs_nowhere(site), GONE_SECONDS, "operators and agents to go")
-    assert stored.lost() == []
+    assert stored.lost() == set()
     assert keepers_of(site) == keepers
     site.install()
     wait_until(
@@ -94,14 +119,13 @@ def test_helm_uninstall_leaves_memory_serving_and_a_new_install_takes_it_over(
     assert keepers_of(site) == keepers
     assert site.generations(POOL) == units
     assert {segment.name for segment in site.store.segments()} == segments
-    assert stored.lost() == []
+    assert stored.lost() == set()
 
 
-def test_uninstall_with_drain_leaves_nothing_and_definitions_go_when_asked(
-    leaving: RealSite, engine: EnginePod
-) -> None:
-    site = leaving
-    pod = pod_of(site, engine)
+def test_uninstall_with_drain_leaves_nothing_and_definitions_go_when_asked(routed: RealSite) -> None:
+    site = routed
+    pod, marks = engine_pod(site), node_marks(site)
+    assert SERVING in pod["metadata"]["labels"]
     (slot,) = site.admin.list(KVPOOL, "EngineSlot", NAMESPACE)
     assert slot["spec"]["seats"]
     assert slot["metadata"]["finalizers"]
@@ -114,12 +138,16 @@ def test_uninstall_with_drain_leaves_nothing_and_definitions_go_when_asked(
         assert files(site, node) == []
         assert mounts(site, node) == []
     assert site.store.segments() == ()
-    after = pod_of(site, engine)
+    after = engine_pod(site)
     assert after["metadata"]["uid"] == pod["metadata"]["uid"], "the engine is others' and goes on"
     assert SERVING not in after["metadata"]["labels"]
+    user = f"system:serviceaccount:{SYSTEM}:kvpool-operator"
+    asked = site.cluster.plane.audit.requests(user=user)
+    assert ("", "configmaps", "patch") in used(asked), "it wrote which agents keep nothing any more"
 
     site.uninstall()
-    wait_until(lambda: not leftovers(site.admin), GONE_SECONDS, "the release to go")
+    wait_until(lambda: not leftovers(site.admin, gateway=True), GONE_SECONDS, "the release to go")
+    assert node_marks(site) == marks
     for node in site.nodes:
         assert files(site, node) == [], "nothing came back as Pods ended"
     assert len(definitions(site.admin)) == 7

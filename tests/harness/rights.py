@@ -10,6 +10,7 @@ from devcluster.rest import JsonObject
 Right = tuple[str, str, str]
 """API group, resource (with its sub-resource), verb."""
 FORBIDDEN = 403
+CREATED = 201
 
 
 def granted(*roles: JsonObject) -> set[Right]:
@@ -25,11 +26,15 @@ def granted(*roles: JsonObject) -> set[Right]:
 
 
 def used(records: Iterable[AuditRecord]) -> set[Right]:
-    """Every right that requests made use of; whether the object was there is another matter."""
+    """Every right that requests made use of; whether the object was there is another matter.
+
+    An apply is a patch in the log; one that makes its object needs the right to create it as well.
+    """
     return {
-        (one.api_group, "/".join(filter(None, (one.resource, one.subresource))), one.verb)
+        (one.api_group, "/".join(filter(None, (one.resource, one.subresource))), verb)
         for one in records
         if one.code != FORBIDDEN
+        for verb in ((one.verb, "create") if one.code == CREATED else (one.verb,))
     }
 
 
