@@ -11,6 +11,7 @@ import click
 from kvpool.cli.ending import run_to_end
 from kvpool.cli.planning.cache import cache
 from kvpool.cli.planning.calibrate import calibrate
+from kvpool.cli.planning.claims import claims
 from kvpool.cli.planning.ratio import ratio
 from kvpool.cli.planning.simulate import simulate_run
 from kvpool.cli.planning.size import size
@@ -56,6 +57,7 @@ SIMULATIONS: Final[tuple[click.Command, ...]] = (
     cache,
     threshold_verb,
     validate,
+    claims,
 )
 """Below `simulate`; the one named `run` is what `kvpool simulate FILE` means."""
 TRACES: Final[tuple[click.Command, ...]] = (import_trace,)

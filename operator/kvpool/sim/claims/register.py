@@ -1,0 +1,42 @@
+"""Every claim that can be run again, in the order of their numbers."""
+
+from typing import Final
+
+from kvpool.sim.claims import (
+    admission,
+    borrowed_memory,
+    capacity,
+    eviction,
+    exclusive_tiers,
+    fabric,
+    layers,
+    narrow_numbers,
+    router_limits,
+    routing,
+)
+from kvpool.sim.claims.experiment import Experiment
+
+_MODULES: Final = (
+    admission,
+    borrowed_memory,
+    capacity,
+    eviction,
+    exclusive_tiers,
+    fabric,
+    layers,
+    narrow_numbers,
+    router_limits,
+    routing,
+)
+
+
+def _by_number(experiment: Experiment) -> tuple[str, int, str]:
+    """C2 before C10, and C claims before E ones."""
+    number = experiment.claim.number
+    digits = "".join(letter for letter in number if letter.isdigit())
+    return number[0], int(digits), number
+
+
+EXPERIMENTS: Final[tuple[Experiment, ...]] = tuple(
+    sorted((one for module in _MODULES for one in module.EXPERIMENTS), key=_by_number)
+)
