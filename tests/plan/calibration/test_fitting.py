@@ -10,7 +10,7 @@ from kvpool.plan.calibration.acceptance import Hardware, Rule, refusals_of_prefi
 from kvpool.plan.calibration.drift import Drift
 from kvpool.plan.calibration.least_squares import Fit, RecursiveLeastSquares
 from kvpool.plan.calibration.models import PrefillSample, ServingFit, StepSample, timing_of
-from kvpool.plan.calibration.sensitivity import sensitivity, timing_sensitivity
+from kvpool.plan.calibration.sensitivity import sensitivity
 from kvpool.plan.calibration.small_matrices import condition, eigen, inverse, times
 from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.streams import Stream
@@ -182,10 +182,3 @@ def test_sensitivity_halves_and_doubles_each_constant_and_puts_the_widest_first(
     assert [swing.name for swing in swings] == ["slow", "small"]
     assert (swings[0].halved, swings[0].as_it_is, swings[0].doubled) == (20.1, 10.1, 5.1)
     assert swings[0].width == pytest.approx(10 / 10.1)
-
-
-def test_sensitivity_over_a_timing_model_names_its_constants() -> None:
-    swings = timing_sensitivity(lambda timing: 1e9 / timing.step_ns(32, 64_000), H200)
-    assert swings[0].name == "step_base_ns"
-    assert {swing.name for swing in swings} == set(H200.__dataclass_fields__)
-    assert [swing.width for swing in swings if swing.name.startswith("prefill")] == [0.0, 0.0, 0.0]

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kvpool.plan.timing.model import TimingModel
-
 
 @dataclass(frozen=True, slots=True)
 class Swing:
@@ -39,10 +37,3 @@ def sensitivity(
         for name, value in constants.items()
     ]
     return sorted(swings, key=lambda swing: (-swing.width, swing.name))
-
-
-def timing_sensitivity(goodput: Callable[[TimingModel], float], timing: TimingModel) -> Sequence[Swing]:
-    """As `sensitivity`, over the constants of a timing model."""
-    names = tuple(timing.__dataclass_fields__)
-    constants = {name: float(getattr(timing, name)) for name in names}
-    return sensitivity(lambda changed: goodput(TimingModel(**changed)), constants)
