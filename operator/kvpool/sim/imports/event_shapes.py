@@ -91,7 +91,7 @@ def _batch(value: object) -> Batch | None:
     if isinstance(value.get("events"), list):
         worker = "/".join(text_or_number(value, name) for name in ("worker_id", "pod", "data_parallel_rank"))
         return Batch(arrival_ns([value]), worker, _events(value["events"]))
-    if value.get("type") in FIELDS:
+    if _is_kind(value.get("type")):
         return Batch(arrival_ns([value]), text_or_number(value, "worker_id"), _events([value]))
     inner = value.get("event")
     if not isinstance(inner, Mapping):
@@ -113,9 +113,9 @@ def _events(listed: Sequence[object]) -> list[Event]:
 
 def _event(event: object) -> Event | None:
     """Return vLLM's event; None for one of a second group of layers, which repeats the first one's blocks."""
-    if isinstance(event, list) and event and event[0] in FIELDS:
+    if isinstance(event, list) and event and _is_kind(event[0]):
         event = {"type": event[0], **dict(zip(FIELDS[event[0]], event[1:], strict=False))}
-    if not isinstance(event, Mapping) or event.get("type") not in FIELDS:
+    if not isinstance(event, Mapping) or not _is_kind(event.get("type")):
         raise LineError(f"holds an event that is none of {', '.join(FIELDS)}")
     if event.get("group_idx"):
         return None
@@ -133,6 +133,10 @@ def _event(event: object) -> Event | None:
     lora = event.get("lora_name") or event.get("lora_id") or ""
     parent = text_or_number(event, "parent_block_hash") or None
     return Stored(hashes, parent, token_ids=token_ids, block_size=size, lora=str(lora), medium=medium)
+
+
+def _is_kind(name: object) -> bool:
+    return isinstance(name, str) and name in FIELDS
 
 
 def _dynamo(data: object) -> Event:

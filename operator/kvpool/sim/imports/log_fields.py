@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kvpool.sim.workloads.fields import NS_PER_SECOND, moment_ns
+from kvpool.sim.workloads.fields import NS_PER_SECOND, moment_ns, shown
 from kvpool.sim.workloads.reading import LineError
 
 ENVELOPES: Final = (
@@ -88,11 +88,11 @@ def _is_number(text: str) -> bool:
 
 
 def _instant_ns(name: str, number: float) -> int:
-    if not math.isfinite(number) or number < 0:
-        raise LineError(f"`{name}` is {number}, and must be a time from 0")
+    if (isinstance(number, float) and not math.isfinite(number)) or number < 0:
+        raise LineError(f"`{name}` is {shown(number)}, and must be a time from 0")
     unit_ns = NS_PER_SECOND
     while unit_ns > 1 and number > LATEST_SECONDS * NS_PER_SECOND // unit_ns:
         unit_ns //= 1000
     if number > LATEST_SECONDS * NS_PER_SECOND:
-        raise LineError(f"`{name}` is {number}, and must be a time")
+        raise LineError(f"`{name}` is {shown(number)}, and must be a time")
     return round(number * unit_ns)

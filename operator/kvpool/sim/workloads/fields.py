@@ -79,7 +79,7 @@ def moment_ns(record: Mapping[str, Any], field: str) -> int:
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone in (None, 'Z') else zone}")
     except ValueError as error:
-        raise LineError(f"`{field}` is {_shown(value)}: {error}") from None
+        raise LineError(f"`{field}` is {shown(value)}: {error}") from None
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * NS_PER_SECOND + int((fraction or "").ljust(9, "0")[:9])
 
@@ -91,9 +91,9 @@ def tokens(record: Mapping[str, Any], field: str) -> int:
         return value
     number = _number(field, value)
     if number != int(number):
-        raise LineError(f"`{field}` is {_shown(value)}, and must be a whole number of tokens")
+        raise LineError(f"`{field}` is {shown(value)}, and must be a whole number of tokens")
     if not 0 <= number <= MOST_TOKENS:
-        raise LineError(f"`{field}` is {_shown(value)}, and must be from 0 to {MOST_TOKENS} tokens")
+        raise LineError(f"`{field}` is {shown(value)}, and must be from 0 to {MOST_TOKENS} tokens")
     return int(number)
 
 
@@ -103,7 +103,7 @@ def time_ns(record: Mapping[str, Any], field: str, unit_ns: int) -> int:
     number = value if type(value) is int else _number(field, value)
     if not 0 <= number * unit_ns <= MOST_SECONDS * NS_PER_SECOND:
         most = MOST_SECONDS * NS_PER_SECOND // unit_ns
-        raise LineError(f"`{field}` is {_shown(value)}, and must be a time from 0 to {most}")
+        raise LineError(f"`{field}` is {shown(value)}, and must be a time from 0 to {most}")
     return round(number * unit_ns)
 
 
@@ -121,7 +121,7 @@ def text_or_number(record: Mapping[str, Any], field: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise LineError(f"`{field}` is {_shown(value)}, and must be a text or a whole number")
+        raise LineError(f"`{field}` is {shown(value)}, and must be a text or a whole number")
     return str(value)
 
 
@@ -132,7 +132,7 @@ def whole_numbers(record: Mapping[str, Any], field: str) -> list[int]:
         raise LineError(_lacking(field, value, "a list of whole numbers"))
     if value and set(map(type, value)) != {int}:
         odd = next(each for each in value if type(each) is not int)
-        raise LineError(f"`{field}` holds {_shown(odd)}, and must hold whole numbers only")
+        raise LineError(f"`{field}` holds {shown(odd)}, and must hold whole numbers only")
     return value
 
 
@@ -163,18 +163,18 @@ def _number(field: str, value: object) -> int | float:
         number = value
     else:
         raise LineError(_lacking(field, value, "a number"))
-    if not math.isfinite(number):
-        raise LineError(f"`{field}` is {_shown(value)}, and must be a finite number")
+    if isinstance(number, float) and not math.isfinite(number):
+        raise LineError(f"`{field}` is {shown(value)}, and must be a finite number")
     return number
 
 
 def _lacking(field: str, value: object, wanted: str) -> str:
     if value is None or value == "":
         return f"`{field}` is missing, and must be {wanted}"
-    return f"`{field}` is {_shown(value)}, and must be {wanted}"
+    return f"`{field}` is {shown(value)}, and must be {wanted}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a value short enough for a message; longer texts by their length, as they may be private."""
     if isinstance(value, str) and len(value) > SHORT:
         return f"a text of {len(value)} characters"
