@@ -33,8 +33,8 @@ class Miscalibrated(RouterMix):
 
     instances: int = Field(7, ge=2)
     slowest: float = Field(0.6, gt=0, le=1)
-    rates_per_second: tuple[float, ...] = (6.5, 7.0, 7.5)
-    equal_rates_per_second: tuple[float, ...] = (9.0, 9.5, 10.0)
+    rates_per_second: tuple[float, ...] = Field((6.5, 7.0, 7.5), min_length=1)
+    equal_rates_per_second: tuple[float, ...] = Field((9.0, 9.5, 10.0), min_length=1)
     believed_step_sequence_ns: float = 1_000.0
     """For each running sequence; the constant for each token of context is taken for 0."""
 
@@ -139,7 +139,7 @@ class Scarce(RouterMix):
     """Requests a second that a card of full speed serves with 95 % of promises kept."""
     overload: float = Field(2.3, gt=0)
     """Arrivals against that."""
-    report_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
+    report_seconds: tuple[float, ...] = Field((0.0, 0.5, 2.0), min_length=1)
     slack_points: float = Field(0.5, ge=0)
 
 
@@ -213,8 +213,8 @@ EXPERIMENTS: Final = (
     Experiment(
         CALIBRATED,
         Miscalibrated,
-        reduced={"log_seconds": 150, "rates_per_second": [7.0], "equal_rates_per_second": [9.5]},
+        reduced={"log_seconds": 300, "rates_per_second": [8.0], "equal_rates_per_second": [10.5]},
         run=c9,
     ),
-    Experiment(SCARCITY, Scarce, reduced={"log_seconds": 60, "report_seconds": [2.0]}, run=c11),
+    Experiment(SCARCITY, Scarce, reduced={"log_seconds": 150, "report_seconds": [0.0, 2.0]}, run=c11),
 )

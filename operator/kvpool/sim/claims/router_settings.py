@@ -34,7 +34,7 @@ class RouterMix(Parameters):
     prefill_per_decode: float = Field(1.0, gt=0)
     """Prefill instances for each decode instance: enough for decoding to be the limit."""
     prefill_base_ns: float = 15e6
-    prefill_token_ns: float = 1e9 / 5200
+    prefill_token_ns: float = 192_307.7
     prefill_square_ns: float = 2.0
     step_base_ns: float = 20e6
     step_sequence_ns: float = 120e3

@@ -129,7 +129,7 @@ class PoolSizes(RouterMix):
     """Pools of several sizes under the same load for each card."""
 
     log_seconds: float = Field(400, gt=0)
-    sizes: tuple[int, ...] = (2, 3, 5, 8, 12)
+    sizes: tuple[int, ...] = Field((2, 3, 5, 8, 12), min_length=1)
     slowest: float = Field(0.6, gt=0, le=1)
     rate_per_card: float = Field(1.35, gt=0)
     equal_rate_per_card: float = Field(1.35, gt=0)
@@ -248,14 +248,17 @@ FEWER: Final = Claim(
 )
 
 EXPERIMENTS: Final = (
+    Experiment(GOODPUT, Goodput, reduced={"log_seconds": 300, "rates_per_card": [1.5]}, run=c8),
     Experiment(
-        GOODPUT, Goodput, reduced={"log_seconds": 150, "slowest": 0.6, "rates_per_card": [1.4]}, run=c8
+        SMALL_POOLS,
+        PoolSizes,
+        reduced={"log_seconds": 200, "sizes": [3, 5], "rate_per_card": 1.6, "equal_rate_per_card": 1.5},
+        run=c10,
     ),
-    Experiment(SMALL_POOLS, PoolSizes, reduced={"log_seconds": 100, "sizes": [3, 5]}, run=c10),
     Experiment(
         FEWER,
         FewerCards,
-        reduced={"log_seconds": 150, "rates_per_second": [6.5], "equal_rates_per_second": [8.5]},
+        reduced={"log_seconds": 300, "rates_per_second": [7.0], "equal_rates_per_second": [9.0]},
         run=c12,
     ),
 )
