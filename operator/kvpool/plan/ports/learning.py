@@ -11,6 +11,8 @@ S * H_S tries on average (coupon collector). Derivation: kvpool's own, from the 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from kvpool.plan.ports.source_port import FIRST_PORT, PORT_BITS, PORT_COUNT
@@ -51,15 +53,21 @@ class PortMatrix:
 
         Flows of one pair take ports of distinct relative spines and so distinct spines: no offset is needed.
         """
-        found = {0: FIRST_PORT}
-        for bit, column in enumerate(self.columns):
-            for delta, port in tuple(found.items()):
-                found.setdefault(delta ^ column, port ^ (1 << bit))
-        return dict(sorted(found.items()))
+        return _deltas(self.columns)
 
     def ports(self, offset: int) -> Mapping[int, int]:
         """Spine -> port for a pair whose first port takes spine `offset`."""
         return dict(sorted((offset ^ delta, port) for delta, port in self.deltas().items()))
+
+
+@lru_cache(maxsize=64)
+def _deltas(columns: tuple[int, ...]) -> Mapping[int, int]:
+    """Every relative spine that combinations of columns give, and the lowest port for each."""
+    found = {0: FIRST_PORT}
+    for bit, column in enumerate(columns):
+        for delta, port in tuple(found.items()):
+            found.setdefault(delta ^ column, port ^ (1 << bit))
+    return MappingProxyType(dict(sorted(found.items())))
 
 
 def learn_matrix(probe: Probe, spines: int) -> tuple[PortMatrix, int]:

@@ -11,10 +11,14 @@ for flows of 0.1 s and more and not for short ones.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import add
 from typing import Final
 
 WORTH_CHOOSING_NS: Final = 50_000_000
 """Flows expected to be shorter keep whatever port they have: 50 ms."""
+
+MOST_FLOWS: Final = 1 << 32
+"""More than are ever under way at once."""
 
 Below = Callable[[int], int]
 """Draws a number in [0, bound)."""
@@ -65,11 +69,12 @@ class Coordinator:
     def choose(self, source_leaf: int, destination_leaf: int, below: Below) -> int | None:
         """The spine for a flow between two leaves, as both ends see it; None when no spine joins them."""
         out, into = self._up[source_leaf], self._down[destination_leaf]
-        return least_used(
-            self._joined(source_leaf, destination_leaf),
-            lambda spine: (max(out[spine], into[spine]), out[spine] + into[spine]),
-            below,
-        )
+        # One number orders by the worse end, then by the sum, which is never as much as MOST_FLOWS.
+        keys = [
+            worse * MOST_FLOWS + both
+            for worse, both in zip(map(max, out, into), map(add, out, into), strict=True)
+        ]
+        return least_used(self._joined(source_leaf, destination_leaf), keys, below)
 
     def choose_by(
         self, view: View, sender: int, source_leaf: int, destination_leaf: int, below: Below
@@ -82,7 +87,7 @@ class Coordinator:
             return None
         if view is View.SOURCE_LEAF:
             out = self._up[source_leaf]
-            return least_used(usable, lambda spine: (out[spine], 0), below)
+            return least_used(usable, out, below)
         if view is View.OWN:
             turn = self._turns.get(sender)
             turn = below(len(usable)) if turn is None else turn + 1
@@ -139,18 +144,12 @@ class Coordinator:
         ]
 
 
-def least_used(usable: Sequence[int], key: Callable[[int], tuple[int, int]], below: Below) -> int | None:
+def least_used(usable: Sequence[int], keys: Sequence[int], below: Below) -> int | None:
     """The usable spine with the smallest key; equal ones by lot. None when none is usable."""
-    least: tuple[int, int] | None = None
-    best: list[int] = []
-    for spine in usable:
-        found = key(spine)
-        if least is None or found < least:
-            least, best = found, [spine]
-        elif found == least:
-            best.append(spine)
-    if not best:
+    if not usable:
         return None
+    least = min(keys) if len(usable) == len(keys) else min(keys[spine] for spine in usable)
+    best = [spine for spine in usable if keys[spine] == least]
     return best[0] if len(best) == 1 else best[below(len(best))]
 
 
