@@ -14,9 +14,11 @@ from typing import Any, Final, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kvpool.api.pdgroup import PDGroup
 from kvpool.api.schema import Model
 from kvpool.control.figures import Figures
 from kvpool.control.metrics import OperatorMetrics
+from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.capacity import capacity_plan
@@ -25,8 +27,10 @@ from kvpool.plan.failover import failover_plan
 from kvpool.plan.node_plan import node_plans
 from kvpool.wire.convert_operator import PlanData, operator_message_to_wire
 from kvpool.world.project import Malformed, parse_object
+from tests.builders.objects import a_pool
 from tests.plan.capacity.test_conditions import a_bound_pool
 from tests.plan.failover.serving import broken, serving_world
+from tests.plan.failover.test_statuses import with_prefill
 
 World = tuple[Snapshot, Instant]
 Path = tuple[str | int, ...]
@@ -68,8 +72,51 @@ def bound() -> World:
     return cluster.snapshot(), cluster.now
 
 
+def planned() -> World:
+    """A pool and a group of both roles that ask the planner; their engines are weighed."""
+    world = with_prefill(1, 4).run(60, step=5.0)
+    world.operator.refresh()
+    world.operator.hear()
+    snapshot = world.operator.snapshot()
+    (key,) = snapshot.groups
+    raw = snapshot.groups[key].dump()
+    raw["spec"] |= {
+        "ratio": {"min": "1/8", "max": "3/1"},
+        "routing": {"policy": "CompletionTime"},
+        "slo": {"ttft": "3s", "tpot": "60ms", "classes": [{"name": "batch", "ttft": "6s", "tpot": "90ms"}]},
+        "planning": {
+            "requests": {"promptTokens": 4096, "outputTokens": 256, "hitPercent": 10},
+            "prefill": {"accelerator": "H200", "accelerators": 1},
+            "decode": {"accelerator": "H200", "accelerators": 1},
+            "transferLink": "RoCE-200G",
+        },
+    }
+    group = PDGroup.parse(raw)
+    name = group.spec.pool_ref.name
+    pool = a_pool(name, key.namespace).asking(DRAM="1Gi", SSD="1Gi").with_spec(planning=POOL_PLANNING).build()
+    pools = {ObjectKey(key.namespace, name): pool}
+    return replace(snapshot, groups={key: group}, pools=pools), world.now
+
+
+POOL_PLANNING: Final = {
+    "model": {"preset": "Qwen3-8B", "blockTokens": 16, "layerGroups": [{"name": "even", "share": 50}]},
+    "sessions": {"contextTokens": 4096, "turnTokens": 256, "returnAfter": "60s", "ttft": "2s"},
+    "host": {
+        "accelerator": "H200",
+        "accelerators": 8,
+        "hostLink": "PCIe5-x16",
+        "cxlLink": "CXL2-x16",
+        "drives": 4,
+        "driveLink": "NVMe-Gen4",
+        "driveWritesPerDay": "0.3",
+    },
+    "placement": {"policy": "Aged", "halfLife": "10m", "exclusive": True},
+    "objectClasses": [{"name": "system-prompt", "pin": "Hard", "tiers": ["DRAM"]}],
+}
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("world", [moved, moving, bound])
+@pytest.mark.parametrize("world", [moved, moving, bound, planned])
 def test_no_value_that_the_schema_lets_through_stops_a_loop(world: Callable[[], World], kind: str) -> None:
     snapshot, now = world()
     every_loop(snapshot, now)

@@ -31,6 +31,7 @@ class Figures:
         """Pool bytes and their age, shortfall, lost store contents."""
         metrics = self._metrics
         _clear(metrics.pools.bytes, metrics.pools.observed_at, metrics.pools.bind_shortfall)
+        _clear(metrics.pools.sessions)
         # A status that need not be written is in no action: what was written last holds.
         statuses = {key: pool.status for key, pool in snapshot.pools.items()}
         for action in plan.actions:
@@ -56,6 +57,9 @@ class Figures:
         if observed:
             oldest = min(parse_moment(text) for text in observed)
             self._metrics.pools.observed_at.labels(key.namespace, key.name).set(oldest.timestamp())
+        if status.sessions is not None and status.sessions.limited_by is not None:
+            at_limit = (key.namespace, key.name, status.sessions.limited_by.value)
+            self._metrics.pools.sessions.labels(*at_limit).set(status.sessions.capacity)
         for tier in status.tiers:
             at = (key.namespace, key.name, tier.name)
             sizes = {state: parse_quantity(getattr(tier, state)) for state in _STATES}

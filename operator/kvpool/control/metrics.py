@@ -149,6 +149,12 @@ class PoolSeries:
             ["namespace", "pool", "tier"],
             registry=registry,
         )
+        self.sessions = Gauge(
+            "kvpool_pool_sessions",
+            "Sessions that the planner says fit into what a pool was admitted, by the limit that binds.",
+            ["namespace", "pool", "limited_by"],
+            registry=registry,
+        )
         self.contents_lost = Counter(
             "kvpool_store_contents_lost_total",
             "Times a pool's store was seen to lose its objects.",

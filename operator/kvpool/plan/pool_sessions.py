@@ -44,7 +44,11 @@ def plan_sessions(planning: PoolPlanning, admitted_bytes: Mapping[str, int], nod
         links = _links(planning.host)
     except UnknownPresetError as error:
         return PlannedPool(Verdict(ConditionType.PLANNED, False, "PresetUnknown", str(error)), None, None)
-    demand = _demand(planning, shape, card)
+    try:
+        demand = _demand(planning, shape, card)
+    except ValueError as error:  # an object from before the schema refused it, such as a returnAfter of 0s
+        text = f"spec.planning.sessions cannot be planned: {error}"
+        return PlannedPool(Verdict(ConditionType.PLANNED, False, "SessionsInvalid", text), None, None)
     model = ModelStatus(
         kv_bytes_per_token=demand.session_bytes // planning.sessions.context_tokens,
         session_bytes=demand.session_bytes,
