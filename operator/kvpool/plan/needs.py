@@ -6,7 +6,7 @@ from typing import Final
 from kvpool.api.engineslot import EngineSlot, Seat
 from kvpool.api.kvnode import DeviceVerdict
 from kvpool.api.pdgroup import Attach, PDGroup, RoleSpec
-from kvpool.api.remap import RemapKind
+from kvpool.api.remap import RemapKind, RemapPhase
 from kvpool.model.instant import Instant
 from kvpool.model.observations import SeatPhase
 from kvpool.model.snapshot import Snapshot
@@ -149,9 +149,15 @@ def _uuid_seen(snapshot: Snapshot, node: str, device: str) -> str:
 
 
 def _left_by_its_engine(draft: Draft, slot: EngineSlot, group: PDGroup, spec: RoleSpec) -> bool:
-    """Whether the agents surely see no engine on the slot, which was attached before."""
+    """Whether the agents surely see no engine on the slot, which had one under its epoch.
+
+    The status forgets that engine at once, and its replacement may come much later: so the move that bound
+    the slot is asked, too, whether it came to its end.
+    """
     snapshot, now = draft.snapshot, draft.now
-    if slot.status.attached is None or attached(snapshot, slot, draft.pods, now) is not None:
+    bound = draft.moves.bound_by(slot)
+    had_one = bound is not None and bound.status.phase is RemapPhase.SUCCEEDED
+    if not (had_one or slot.status.attached) or attached(snapshot, slot, draft.pods, now) is not None:
         return False
     for seat in slot.spec.seats:
         agent = snapshot.agents.get(seat.node)

@@ -228,3 +228,17 @@ def test_seats_of_attach_observe_follow_their_pods_and_are_moved_by_nobody_else(
     world.run(20, step=1.0)
     assert world.place() == "z-same-board/acc-0"
     assert world.serving()
+
+
+def test_a_seat_follows_its_pod_however_long_the_pod_was_away() -> None:
+    world = world_of(*HOSTS).with_group(attach="Observe", standby=None).start().run(20, step=1.0)
+    assert world.place() == "a-first/acc-0"
+    engine = world.hosts["a-first"].engines.pop()
+    world.hosts["z-same-board"].engines.clear()
+    world.run(60, step=1.0)
+    assert world.place() == "a-first/acc-0"
+    assert not world.serving()
+    world.with_engine("z-same-board", "acc-0", name=engine.pod.key.name)
+    world.run(20, step=1.0)
+    assert world.place() == "z-same-board/acc-0"
+    assert world.serving()
