@@ -107,7 +107,14 @@ def test_a_report_is_json_with_units_in_its_names() -> None:
     }
     assert written["classes"][1]["goodput"] == 1.0
     assert written["timeline"] == [
-        {"timeNs": 0, "running": 1, "waiting": 2, "usedTokens": 3, "idleTokens": 4}
+        {
+            "timeNs": 0,
+            "running": 1,
+            "waiting": 2,
+            "usedTokens": 3,
+            "idleTokens": 4,
+            "lowerTokens": {},
+        }
     ]
     assert written["events"] == [{"timeNs": 5, "text": "instance 0 died"}]
     assert written["totals"]["hitShare"] == 0.1

@@ -12,9 +12,9 @@ class PrefixStore:
     """Blocks in one lower tier, and its way up."""
 
     __slots__ = (
-        "_capacity_blocks",
         "_heir",
         "_order",
+        "capacity_blocks",
         "demoted_blocks",
         "dropped_blocks",
         "inbound",
@@ -41,7 +41,7 @@ class PrefixStore:
         """Whether a block that was brought up leaves; one that several instances share keeps it."""
         self.demoted_blocks = 0
         self.dropped_blocks = 0
-        self._capacity_blocks = capacity_blocks
+        self.capacity_blocks = capacity_blocks
         self._order = order
         self._heir = heir
 
@@ -63,7 +63,7 @@ class PrefixStore:
         else:
             self.demoted_blocks += 1
         order[block] = None
-        while len(order) > self._capacity_blocks:
+        while len(order) > self.capacity_blocks:
             lost, _ = order.popitem(last=False)
             self.dropped_blocks += 1
             if self._heir is not None:

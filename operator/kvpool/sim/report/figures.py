@@ -130,6 +130,9 @@ class Totals:
     unique_share: float
     """Distinct prefix blocks over resident ones, at the end."""
     capacity_tokens: int
+    """KV that fits in the accelerators' memory of all instances."""
+    lower_capacity_tokens: Mapping[str, int]
+    """KV that fits in each lower tier, over all instances."""
 
     @property
     def hit_share(self) -> float:

@@ -88,6 +88,7 @@ def _totals(run: FleetRun, served: Sequence[Outcome]) -> Totals:
         evicted_blocks=run.evicted_blocks,
         unique_share=run.unique_share,
         capacity_tokens=run.capacity_tokens,
+        lower_capacity_tokens=dict(run.lower_capacity_tokens),
     )
 
 

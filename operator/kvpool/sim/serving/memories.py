@@ -73,6 +73,21 @@ class Memories:
             name: store.demoted_blocks * size for name, store in zip(self._names, self.stores, strict=True)
         }
 
+    def lower_tokens(self) -> dict[str, int]:
+        """What each lower tier holds, over all instances."""
+        return self._by_tier(len)
+
+    def lower_capacity_tokens(self) -> dict[str, int]:
+        """What fits in each lower tier, over all instances."""
+        return self._by_tier(lambda store: store.capacity_blocks)
+
+    def _by_tier(self, blocks: Callable[[PrefixStore], int]) -> dict[str, int]:
+        summed: dict[str, int] = {}
+        for store in sorted(self.stores, key=lambda store: store.tier):
+            tokens = blocks(store) * self._block_tokens
+            summed[store.tier.name] = summed.get(store.tier.name, 0) + tokens
+        return summed
+
     def unique_share(self) -> float:
         """Distinct blocks over resident blocks, at this moment; 1 when nothing is resident."""
         everywhere: set[int] = set()

@@ -105,6 +105,7 @@ class MixedFleet(Fleet):
             sum(instance.waiting for instance in self._instances),
             sum(device.used_tokens for device in devices),
             sum(device.idle_blocks * device.block_tokens for device in devices),
+            self._memories.lower_tokens(),
         )
 
     def result(self, outcomes: tuple[Outcome, ...]) -> FleetRun:
@@ -118,6 +119,7 @@ class MixedFleet(Fleet):
             computed_tokens=sum(instance.computed_tokens for instance in instances),
             evicted_blocks=sum(instance.memory.device.evicted_blocks for instance in instances),
             capacity_tokens=sum(instance.capacity_tokens for instance in instances),
+            lower_capacity_tokens=self._memories.lower_capacity_tokens(),
             demoted_bytes=self._memories.demoted_bytes(self._design.bytes_per_token),
             unique_share=self._memories.unique_share(),
             links=self._memories.links(),

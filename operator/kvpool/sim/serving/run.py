@@ -25,6 +25,8 @@ class Sample:
     """KV of running requests."""
     idle_tokens: int
     """KV kept for whoever comes back."""
+    lower_tokens: Mapping[str, int] = field(default_factory=dict)
+    """KV in each lower tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class FleetRun:
     """Distinct prefix blocks over resident ones, all tiers and instances, at the end."""
     demoted_bytes: Mapping[str, int] = field(default_factory=dict)
     """Written to each lower tier by the tier above it."""
+    lower_capacity_tokens: Mapping[str, int] = field(default_factory=dict)
+    """KV that fits in each lower tier, over all instances."""
     links: Mapping[str, LinkUse] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
     events: tuple[tuple[int, str], ...] = ()

@@ -210,6 +210,7 @@ class SplitFleet(Fleet):
             sum(instance.kv_tokens for instance in self._decode)
             + sum(memory.used_tokens for memory in memories),
             sum(memory.idle_blocks * memory.block_tokens for memory in memories),
+            self._memories.lower_tokens(),
         )
 
     def result(self, outcomes: tuple[Outcome, ...]) -> FleetRun:
@@ -228,6 +229,7 @@ class SplitFleet(Fleet):
             capacity_tokens=sum(
                 spec.capacity_tokens for spec in (*self._design.prefill, *self._design.decode)
             ),
+            lower_capacity_tokens=self._memories.lower_capacity_tokens(),
             demoted_bytes=self._memories.demoted_bytes(self._design.bytes_per_token),
             unique_share=self._memories.unique_share(),
             links={**links, **self._memories.links()},

@@ -1,0 +1,101 @@
+"""What kept a fleet from serving more, in words: kvpool's own reading of the figures of a run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kvpool.sim.report.figures import ClassFigures, Report
+
+FULL: Final = 0.9
+"""From which share of its room on a memory counts as full, and of the run on a link as always busy."""
+OFTEN: Final = 0.1
+"""From which share of the moments on something happens often."""
+NEARLY_ALL: Final = 0.99
+"""Goodput from which on nothing is said to bind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The limit, and the figures that say so."""
+
+    limit: str
+    """`Nothing`, `Memory`, `Link`, `Time`."""
+    verdict: str
+    """One sentence."""
+    reasons: tuple[str, ...]
+
+
+def binding_of(report: Report) -> Binding:
+    """Say which limit binds.
+
+    Nothing does when nearly all requests were served within their promises. Else it is the memory for KV,
+    when it was full with running requests often while others waited, or requests had to give their KV back;
+    else the busiest link, when it was hardly ever idle; else the time of the instances themselves, as all
+    else had room.
+    """
+    reasons = tuple(_reasons(report))
+    goodput = f"{100 * report.goodput:.1f} %"
+    if report.goodput >= NEARLY_ALL:
+        return Binding("Nothing", f"Nothing binds: {goodput} of the requests had what was promised.", reasons)
+    kept = f"{goodput} of the requests had what was promised"
+    if _memory_is_full(report):
+        return Binding("Memory", f"Memory for KV binds: {kept}.", reasons)
+    busiest = max(report.links, key=lambda link: link.busy_share, default=None)
+    if busiest is not None and busiest.busy_share >= FULL:
+        return Binding("Link", f"Link {busiest.name} binds: {kept}.", reasons)
+    return Binding(
+        "Time",
+        f"The time of the instances binds: {kept}, and neither memory nor links were full.",
+        reasons,
+    )
+
+
+def _memory_is_full(report: Report) -> bool:
+    if report.totals.preempted > OFTEN * report.totals.served:
+        return True
+    return _share_of_moments_full(report) >= OFTEN
+
+
+def _share_of_moments_full(report: Report) -> float:
+    full = FULL * report.totals.capacity_tokens
+    moments = [sample for sample in report.timeline if sample.waiting and sample.used_tokens >= full]
+    return len(moments) / len(report.timeline) if report.timeline else 0.0
+
+
+def _reasons(report: Report) -> Iterator[str]:
+    totals = report.totals
+    for why, count in totals.refused.items():
+        yield f"{count:,} requests were refused: {why}"
+    for one in report.classes:
+        yield from _missed(one)
+    if report.timeline and totals.capacity_tokens:
+        most = max(sample.used_tokens for sample in report.timeline) / totals.capacity_tokens
+        waiting = max(sample.waiting for sample in report.timeline)
+        yield (
+            f"running requests filled at most {100 * most:.0f} % of the accelerators' memory for KV;"
+            f" at most {waiting:,} requests waited"
+        )
+    if totals.preempted:
+        yield f"{totals.preempted:,} times a request had to give its KV back"
+    busiest = max(report.links, key=lambda link: link.busy_share, default=None)
+    if busiest is not None:
+        yield f"the busiest link, {busiest.name}, was in use {100 * busiest.busy_share:.1f} % of the time"
+
+
+def _missed(one: ClassFigures) -> Iterator[str]:
+    """Which promise the slowest requests of a class had broken."""
+    for name, spread, promise_ns in (
+        ("time to first token", one.latencies.ttft, one.ttft_promise_ns),
+        ("time per token", one.latencies.tpot, one.tpot_promise_ns),
+    ):
+        for rank, value_ns in ((50, spread.p50_ns), (95, spread.p95_ns), (99, spread.p99_ns)):
+            if value_ns > promise_ns:
+                yield (
+                    f"{one.slo_class}: {name} was {_ms(value_ns)} or more for {100 - rank} %,"
+                    f" promised were {_ms(promise_ns)}"
+                )
+                break
+
+
+def _ms(time_ns: int) -> str:
+    return f"{time_ns / 1e9:,.2f} s" if time_ns >= 1e9 else f"{time_ns / 1e6:,.1f} ms"
