@@ -13,6 +13,7 @@ from kvpool.sim.claims import (
     narrow_numbers,
     router_limits,
     routing,
+    serving,
 )
 from kvpool.sim.claims.experiment import Experiment
 
@@ -27,6 +28,7 @@ _MODULES: Final = (
     narrow_numbers,
     router_limits,
     routing,
+    serving,
 )
 
 
