@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kvpool.plan.placement.eviction import EvictionRule
 from kvpool.plan.placement.policies import rule_named
-from kvpool.plan.routing.catalogue import ROUTERS
+from kvpool.plan.routing.catalogue import PREFILL_ROUTERS, ROUTERS
 from kvpool.plan.routing.guards import Guarded
 from kvpool.plan.routing.prediction import LengthPredictor
 from kvpool.plan.routing.router import Router, RouterFactory
@@ -141,7 +141,7 @@ def fleet_of(
         tiers,
         make_eviction,
     )
-    return SplitFleet(split, router, None, lengths)
+    return SplitFleet(split, router, PREFILL_ROUTERS[scenario.routing.prefill_rule](), lengths)
 
 
 def _specs(scenario: Scenario, count: int, start: int, block_tokens: int) -> tuple[InstanceSpec, ...]:

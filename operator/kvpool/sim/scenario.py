@@ -9,7 +9,7 @@ from kvpool.api.duration import parse_duration
 from kvpool.api.quantity import parse_quantity
 from kvpool.api.schema import Model
 from kvpool.plan.placement.policies import NAMES as EVICTIONS
-from kvpool.plan.routing.catalogue import ROUTERS
+from kvpool.plan.routing.catalogue import PREFILL_ROUTERS, ROUTERS
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
@@ -156,6 +156,8 @@ class Routing(Model):
 
     rule: Annotated[str, _one_of("routing rule", ROUTERS)] = "CompletionTime"
     """For decode instances, or for instances that do both."""
+    prefill_rule: Annotated[str, _one_of("prefill rule", PREFILL_ROUTERS)] = "Earliest"
+    """For prefill instances."""
     guarded: bool = False
     """Whether the guards stand before the rule: small pools, scarcity."""
     report_interval: Seconds = 0.0

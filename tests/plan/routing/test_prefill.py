@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvpool.plan.routing.catalogue import PREFILL_ROUTERS
 from kvpool.plan.routing.prefill import Conductor, ConductorSettings, EarliestPrefill, RoundRobinPrefill
 from tests.plan.routing.fleet import SeenPrefill, ask
 
@@ -44,3 +46,12 @@ def test_a_request_that_would_come_too_late_is_refused_only_when_asked_for() -> 
 def test_round_robin_goes_around() -> None:
     rule = RoundRobinPrefill()
     assert [rule.choose(ask(), [SeenPrefill()] * 2, 0) for _ in range(3)] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", sorted(PREFILL_ROUTERS))
+def test_every_named_rule_chooses_an_instance_that_is_there_or_refuses(name: str) -> None:
+    rule = PREFILL_ROUTERS[name]()
+    for count in (1, 3):
+        place = rule.choose(ask(), [SeenPrefill(backlog_ns=5 * SECOND) for _ in range(count)], 0)
+        assert (place is None) == (name == "RefusingConductor")
+        assert place is None or 0 <= place < count

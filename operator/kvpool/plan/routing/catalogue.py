@@ -1,6 +1,6 @@
 """The routing rules that have a name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kvpool.plan.routing.completion_time import CompletionTime
@@ -10,7 +10,8 @@ from kvpool.plan.routing.guards import Guarded
 from kvpool.plan.routing.llmd import Scored, SloTiered
 from kvpool.plan.routing.network_aware import NetworkAware
 from kvpool.plan.routing.preble import ExploitExplore
-from kvpool.plan.routing.router import RouterFactory
+from kvpool.plan.routing.prefill import Conductor, ConductorSettings, EarliestPrefill, RoundRobinPrefill
+from kvpool.plan.routing.router import PrefillRouter, RouterFactory
 
 LLMD_WEIGHTS: Final[Mapping[str, float]] = {"Prefix": 3.0, "Queue": 2.0, "Kv": 2.0}
 """Those of llm-d's own guide for scheduling by prefix and load."""
@@ -34,3 +35,11 @@ ROUTERS: Final[Mapping[str, RouterFactory]] = {
     "NetKv": lambda draws: NetworkAware(),
 }
 """By name: what makes the rule for one run."""
+
+PREFILL_ROUTERS: Final[Mapping[str, Callable[[], PrefillRouter]]] = {
+    "Earliest": EarliestPrefill,
+    "RoundRobin": RoundRobinPrefill,
+    "Conductor": Conductor,
+    "RefusingConductor": lambda: Conductor(ConductorSettings(refuses=True)),
+}
+"""For the instances that compute prompts, likewise."""
