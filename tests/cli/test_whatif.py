@@ -101,6 +101,19 @@ def test_more_memory_lets_a_pool_in_that_did_not_fit(world: World, plugin: Plugi
     assert memory["mostAfter"] == 256 * GIB + 4 * (128 * GIB // nodes) // (1 << 20) * (1 << 20)
 
 
+def test_a_rate_of_failure_says_how_often_the_spares_are_enough(world: World, plugin: Plugin) -> None:
+    document = plugin("whatif", "--fail-rate", "10%", "-o", "json").document
+    spares = row_of(document, "spares", "supernode", world.supernode)
+    assert (spares["cards"], spares["before"], spares["after"]) == (1, 3, 3)
+    assert spares["whole"] == pytest.approx(1 - 0.1**4), "down only when all four are"
+    assert spares["wanted"] == 2
+    lost = plugin(
+        "whatif", "--fail-rate", "10%", "--lose", f"node/{world.node(2)}", "--lose", f"node/{world.node(3)}"
+    )
+    assert lost.code == 1
+    assert "99.9% needs 2" in " ".join(lost.out.split())
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kvpool.cli.foresight import Foresight
 from kvpool.cli.hypothesis import Hypothesis
 from kvpool.cli.screen import Column, Lines, Screen, Section, Table
 from kvpool.cli.views.actions import Deed, deeds, reasons, weight_changes
-from kvpool.cli.views.figures import as_document, size_text
+from kvpool.cli.views.figures import UNKNOWN, as_document, size_text
 from kvpool.model.decisions import OpenRemap
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.availability import availability, spares_for
 from kvpool.plan.outlook import TierOutlook, outlook
 from kvpool.plan.supernodes import supernode_status
+
+WHOLE_SHARE: Final = 0.999
+"""Of the time, that spares are counted for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,12 @@ class SparesRow:
     before: int
     after: int
     floor: int
+    cards: int
+    """Devices that slots hold."""
+    whole: float | None
+    """Share of the time that all are up, or a spare for each that is down; None: no rate was given."""
+    wanted: int | None
+    """Spares that reach `WHOLE_SHARE`; None: no rate was given, or no number of spares does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,7 @@ class Three:
 def consequences(hypothesis: Hypothesis, three: Three, now: Instant) -> Screen:
     """Build the screen."""
     memory = _memory(three, hypothesis.nodes, now)
-    spares = _spares(three, now)
+    spares = _spares(hypothesis, three, now)
     moves = _new(_failover(three.now), _failover(three.struck))
     stuck = _stuck(three)
     binding = _new(deeds(three.now.capacity, three.now.snapshot), _capacity(three.settled))
@@ -68,6 +79,12 @@ def consequences(hypothesis: Hypothesis, three: Three, now: Instant) -> Screen:
         f"Supernode {row.supernode}: {row.after} spares would be left, spares.floor is {row.floor}"
         for row in spares
         if row.after < row.floor
+    ]
+    findings += [
+        f"Supernode {row.supernode}: whole {row.whole:.4%} of the time with {row.after} spares; "
+        f"{WHOLE_SHARE:.1%} needs {row.wanted if row.wanted is not None else 'more than 64'}"
+        for row in spares
+        if row.whole is not None and row.whole < WHOLE_SHARE
     ]
     when = "Then, when the lost Nodes are deleted" if hypothesis.nodes else "Then"
     sections: list[Section] = [
@@ -116,14 +133,27 @@ def _memory_row(
     )
 
 
-def _spares(three: Three, now: Instant) -> list[SparesRow]:
+def _spares(hypothesis: Hypothesis, three: Three, now: Instant) -> list[SparesRow]:
     """Free devices of each Supernode; a device that a new move would take is not free afterwards."""
     rows = []
     for name, supernode in sorted(three.now.snapshot.supernodes.items()):
-        before = supernode_status(three.now.snapshot, supernode, now).spares.ready
-        after = supernode_status(three.struck.snapshot, supernode, now).spares.ready
+        before = supernode_status(three.now.snapshot, supernode, now)
+        struck = supernode_status(three.struck.snapshot, supernode, now)
         taken = _taken(three.struck, name) - _taken(three.now, name)
-        rows.append(SparesRow(name, before, max(0, after - taken), supernode.spec.spares.floor))
+        after = max(0, struck.spares.ready - taken)
+        cards, down = before.devices.active, hypothesis.down
+        asked = down is not None and cards > 0
+        rows.append(
+            SparesRow(
+                name,
+                before.spares.ready,
+                after,
+                supernode.spec.spares.floor,
+                cards,
+                availability(cards, after, float(down or 0)) if asked else None,
+                spares_for(cards, float(down or 0), WHOLE_SHARE) if asked else None,
+            )
+        )
     return rows
 
 
@@ -191,8 +221,22 @@ def _spares_table(rows: Sequence[SparesRow]) -> Table:
         Column("SPARES", right=True),
         Column("THEN", right=True),
         Column("FLOOR", right=True),
+        Column("CARDS", right=True),
+        Column("WHOLE", right=True),
+        Column(f"FOR {WHOLE_SHARE:.1%}", right=True),
     )
-    cells = [(row.supernode, str(row.before), str(row.after), str(row.floor)) for row in rows]
+    cells = [
+        (
+            row.supernode,
+            str(row.before),
+            str(row.after),
+            str(row.floor),
+            str(row.cards),
+            UNKNOWN if row.whole is None else f"{row.whole:.4%}",
+            UNKNOWN if row.wanted is None else str(row.wanted),
+        )
+        for row in rows
+    ]
     return Table("Spares", columns, cells, "" if cells else "no Supernode")
 
 
