@@ -64,15 +64,15 @@ def test_a_trace_without_blocks_is_refused(tmp_path: Path) -> None:
         run("--trace", str(trace))
 
 
-def test_an_error_of_more_than_two_points_and_wrong_bytes_are_findings() -> None:
+def test_an_error_of_more_than_three_points_and_wrong_bytes_are_findings() -> None:
     workload = Workload((Request(0, 512, 1, (1,)),), 512, "w", "")
-    good = Comparison(32 << 20, 8192, Hits(1000, 400, 380), Hits(1000, 410, 390), 0)
-    bad = Comparison(64 << 20, 8192, Hits(1000, 400, 380), Hits(1000, 425, 390), 3)
+    good = Comparison(32 << 20, 8192, Hits(1000, (400,), 380), Hits(1000, (410,), 390), 0)
+    bad = Comparison(64 << 20, 8192, Hits(1000, (400, 50), 380), Hits(1000, (365, 80), 390), 3)
 
     assert not validation_screen(workload, [good]).findings
     assert validation_screen(workload, [good, bad]).findings == [
-        "store memory of 64 MiB: the simulator is off by +2.50 points, more than 2",
-        "store memory of 64 MiB: 3 blocks came back with bytes of others",
+        "64 MiB of memory: memory is off by -3.50 points, more than 3",
+        "64 MiB of memory: 3 blocks came back with bytes of others",
     ]
 
 
@@ -83,6 +83,14 @@ def test_a_prefix_ends_at_the_first_missing_block() -> None:
         Request(2, 1536, 1, (1, 2, 3)),
     ]
 
-    hits = simulated_hits(Workload(tuple(requests), 512, "w", ""), 100)
+    hits = simulated_hits(Workload(tuple(requests), 512, "w", ""), 100, disk=False)
 
-    assert (hits.lookups, hits.found, hits.prefix) == (9, 5, 4)
+    assert (hits.lookups, hits.found, hits.prefix) == (9, (5,), 4)
+
+
+def test_a_disk_keeps_what_the_memory_lets_go() -> None:
+    requests = [Request(place, 512, 1, (place % 4,)) for place in range(8)]
+
+    hits = simulated_hits(Workload(tuple(requests), 512, "w", ""), 2, disk=True)
+
+    assert (hits.found, hits.prefix) == ((0, 4), 4)

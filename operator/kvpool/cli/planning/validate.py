@@ -49,13 +49,16 @@ MOST_BLOCK_BYTES: Final = 1 << 20
     metavar="SIZE",
     help="Bytes that stand for a block; real ones have MiB.",
 )
+@click.option("--disk", is_flag=True, help="A second tier of files, in a temporary folder.")
 @output_flag
 @part_flags
-def validate(trace: Path, memory_list: str, block_bytes: str, output: str, reading: Reading) -> None:
+def validate(
+    trace: Path, memory_list: str, block_bytes: str, disk: bool, output: str, reading: Reading
+) -> None:
     """Put a trace's requests through a real Mooncake store and through the simulator, and print the error.
 
     Starts a master and a store on loopback for each size. 2000 requests unless --limit says otherwise. Exit
-    code 1 when the simulator is off by more than 2 points, or the store returned wrong bytes.
+    code 1 when the simulator is off by more than 3 points, or the store returned wrong bytes.
     """
     master_binary()
     size = _size("--block-bytes", block_bytes)
@@ -71,16 +74,20 @@ def validate(trace: Path, memory_list: str, block_bytes: str, output: str, readi
     workload = open_workload(trace, reading=reading)
     if not any(request.blocks for request in workload.requests):
         raise CliError(f"{workload.source} tells no prefix blocks, so there is nothing to look up")
-    answer_as(validation_screen(workload, _all(workload, sizes, size)), Format(output))
+    answer_as(validation_screen(workload, _all(workload, sizes, size, disk=disk)), Format(output))
 
 
-def _all(workload: Workload, sizes: list[int], block_bytes: int) -> list[Comparison]:
+def _all(workload: Workload, sizes: list[int], block_bytes: int, *, disk: bool) -> list[Comparison]:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         done = []
         for memory_bytes in sizes:
             task = progress.add_task(f"store of {memory_bytes >> 20} MiB", total=len(workload.requests))
-            done.append(compared(workload, memory_bytes, block_bytes, partial(progress.advance, task)))
+            done.append(
+                compared(
+                    workload, memory_bytes, block_bytes, disk=disk, advance=partial(progress.advance, task)
+                )
+            )
         return done
 
 

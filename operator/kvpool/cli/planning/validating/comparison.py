@@ -7,7 +7,7 @@ from typing import Final
 from kvpool.cli.planning.validating.store import EVICTION_RATIO, HIGH_WATERMARK, real_store
 from kvpool.plan.placement.orders import Recency
 from kvpool.sim.tiers.accesses import Access
-from kvpool.sim.tiers.exclusive import ExclusiveTiers
+from kvpool.sim.tiers.inclusive import InclusiveTiers
 from kvpool.sim.workloads.request import Workload
 
 MEAN_FILL: Final = HIGH_WATERMARK - EVICTION_RATIO / 2
@@ -15,25 +15,23 @@ MEAN_FILL: Final = HIGH_WATERMARK - EVICTION_RATIO / 2
 ends is what a store that evicts one by one would hold."""
 
 
+TIERS: Final = ("memory", "disk")
+
+
 @dataclass(frozen=True, slots=True)
 class Hits:
     """Look-ups of blocks, and those that were answered."""
 
     lookups: int
-    found: int
-    """Anywhere in a prompt."""
+    found: tuple[int, ...]
+    """By tier, the memory first."""
     prefix: int
-    """Before the first missing one: what an engine can use."""
+    """Before a prompt's first missing block, in any tier: what an engine can use."""
 
-    @property
-    def rate(self) -> float:
-        """Share of look-ups answered, 0 to 1."""
-        return self.found / self.lookups if self.lookups else 0.0
-
-    @property
-    def prefix_rate(self) -> float:
-        """Share of look-ups answered before the first missing block, 0 to 1."""
-        return self.prefix / self.lookups if self.lookups else 0.0
+    def rates(self) -> dict[str, float]:
+        """Shares of look-ups, 0 to 1: answered by each tier, and as part of a prefix."""
+        counts = {**dict(zip(TIERS, self.found, strict=False)), "prefix": self.prefix}
+        return {name: count / self.lookups if self.lookups else 0.0 for name, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,42 +45,38 @@ class Comparison:
     wrong_bytes: int
     """Blocks that the store returned with bytes of others."""
 
-    @property
-    def error_points(self) -> float:
-        """Simulated less real hit rate, in percentage points."""
-        return 100 * (self.simulated.rate - self.real.rate)
-
-    @property
-    def prefix_error_points(self) -> float:
-        """The same for blocks before the first missing one."""
-        return 100 * (self.simulated.prefix_rate - self.real.prefix_rate)
+    def errors_points(self) -> dict[str, float]:
+        """Simulated less real hit rates, in percentage points, by tier and for prefixes."""
+        real, simulated = self.real.rates(), self.simulated.rates()
+        return {name: 100 * (simulated[name] - real[name]) for name in real}
 
 
 def compared(
-    workload: Workload, memory_bytes: int, block_bytes: int, advance: Callable[[], object]
+    workload: Workload, memory_bytes: int, block_bytes: int, *, disk: bool, advance: Callable[[], object]
 ) -> Comparison:
     """Run both; `advance` is called after each request to the real store. Raises CliError."""
-    found = prefix = 0
-    with real_store(memory_bytes, block_bytes) as store:
+    memory = on_disk = prefix = 0
+    with real_store(memory_bytes, block_bytes, disk=disk) as store:
         for request in workload.requests:
             there = store.request(request.blocks)
-            found += there.anywhere
+            memory += there.memory
+            on_disk += there.disk
             prefix += there.prefix
             advance()
-    lookups = sum(len(request.blocks) for request in workload.requests)
-    simulated = simulated_hits(workload, int(MEAN_FILL * memory_bytes / block_bytes))
-    return Comparison(memory_bytes, block_bytes, Hits(lookups, found, prefix), simulated, store.wrong_bytes)
+    real = Hits(_lookups(workload), (memory, on_disk) if disk else (memory,), prefix)
+    simulated = simulated_hits(workload, int(MEAN_FILL * memory_bytes / block_bytes), disk=disk)
+    return Comparison(memory_bytes, block_bytes, real, simulated, store.wrong_bytes)
 
 
-def simulated_hits(workload: Workload, capacity_blocks: int) -> Hits:
-    """Replay a workload's blocks through one tier that keeps the most recently used."""
-    tiers = ExclusiveTiers([capacity_blocks], Recency())
-    lookups = prefix = 0
+def simulated_hits(workload: Workload, memory_blocks: int, *, disk: bool) -> Hits:
+    """Replay a workload's blocks through a tier that keeps those used last, perhaps above one for all."""
+    distinct = len({block for request in workload.requests for block in request.blocks})
+    tiers = InclusiveTiers([memory_blocks, distinct] if disk else [memory_blocks], Recency())
     for request in workload.requests:
-        lookups += len(request.blocks)
-        for block in request.blocks:
-            if tiers.tier_of(block) < 0:
-                break
-            prefix += 1
         tiers.access(Access(request.arrival_ns, request.blocks))
-    return Hits(lookups, tiers.finish().found[0], prefix)
+    flows = tiers.finish()
+    return Hits(_lookups(workload), tuple(flows.found), flows.prefix)
+
+
+def _lookups(workload: Workload) -> int:
+    return sum(len(request.blocks) for request in workload.requests)

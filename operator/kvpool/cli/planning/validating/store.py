@@ -38,10 +38,13 @@ EVICTION_RATIO: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What of one prompt was there: blocks anywhere, and blocks before the first missing one."""
+    """What of one prompt was there."""
 
-    anywhere: int
+    memory: int
+    disk: int
+    """Blocks that were on disk and not in memory."""
     prefix: int
+    """Blocks before the first missing one, wherever they were."""
 
 
 class RealStore:
@@ -65,16 +68,19 @@ class RealStore:
 
     def request(self, blocks: Sequence[int]) -> Found:
         """Look up a prompt's blocks, from the last to the first, and put those that are missing."""
-        there: set[int] = set()
+        there: dict[int, bool] = {}
         backwards = list(dict.fromkeys(reversed(blocks)))
         for start in range(0, len(backwards), BATCH_BLOCKS):
             batch = backwards[start : start + BATCH_BLOCKS]
             there.update(self._get(batch))
             self._put([block for block in batch if block not in there])
         prefix = next((place for place, block in enumerate(blocks) if block not in there), len(blocks))
-        return Found(len(there), prefix)
+        memory = sum(there.values())
+        return Found(memory, len(there) - memory, prefix)
 
-    def _get(self, blocks: list[int]) -> Iterator[int]:
+    def _get(self, blocks: list[int]) -> Iterator[tuple[int, bool]]:
+        """Yield the blocks that came back right, and whether they were in memory."""
+        copies = self._store.batch_get_replica_desc([_key(block) for block in blocks])
         codes = self._store.batch_get_into(
             [_key(block) for block in blocks], self._places[: len(blocks)], [self._block_bytes] * len(blocks)
         )
@@ -82,7 +88,7 @@ class RealStore:
             if code == self._block_bytes:
                 start = place * self._block_bytes
                 if self._view[start : start + self._block_bytes] == self._content(block):
-                    yield block
+                    yield block, any(copy.is_memory_replica() for copy in copies.get(_key(block), ()))
                 else:
                     self.wrong_bytes += 1
 
@@ -115,20 +121,26 @@ class RealStore:
 
 
 @contextmanager
-def real_store(memory_bytes: int, block_bytes: int) -> Iterator[RealStore]:
-    """Start a master, bring `memory_bytes` to it, join it with a client that has none. Raises CliError."""
-    flags = (
+def real_store(memory_bytes: int, block_bytes: int, *, disk: bool) -> Iterator[RealStore]:
+    """Start a master, bring memory to it, and join it with a client that has none.
+
+    With a disk, what the memory has no room for goes to files in a temporary folder, and what is read of them
+    comes back by and by. Raises CliError.
+    """
+    flags = [
         f"--default_kv_lease_ttl={LEASE_MS}",
         f"--eviction_high_watermark_ratio={HIGH_WATERMARK}",
         f"--eviction_ratio={EVICTION_RATIO}",
-    )
+    ]
+    if disk:
+        flags += ["--enable_offload=true", "--offload_on_evict=true", "--promotion_on_hit=true"]
     with (
         tempfile.TemporaryDirectory(prefix="kvpool-validate-") as folder,
         Master(Path(folder), flags) as master,
     ):
-        owner = _joined(master.endpoint, memory_bytes)
+        owner = _joined(master.endpoint, memory_bytes, disk=folder if disk else "")
         try:
-            client = _joined(master.endpoint, 0)
+            client = _joined(master.endpoint, 0, disk="")
             try:
                 store = RealStore(client, block_bytes)
                 yield store
@@ -139,17 +151,19 @@ def real_store(memory_bytes: int, block_bytes: int) -> Iterator[RealStore]:
             owner.close()
 
 
-def _joined(master: str, memory_bytes: int) -> "MooncakeDistributedStore":
+def _joined(master: str, memory_bytes: int, disk: str) -> "MooncakeDistributedStore":
     # The client writes many lines about itself to standard error otherwise.
     os.environ.setdefault("MC_LOG_LEVEL", "ERROR")
+    os.environ.setdefault("MOONCAKE_OFFLOAD_HEARTBEAT_INTERVAL_SECONDS", "1")
     try:
         # A heavy native module that starts threads: loaded only where a store is joined.
         from mooncake.store import MooncakeDistributedStore  # noqa: PLC0415 - see the line above
     except ImportError as error:
         raise CliError(f"Mooncake's client cannot be loaded: {error}") from None
     store = MooncakeDistributedStore()
+    name = f"{LOOPBACK}:{free_port()}"
     code = store.setup(
-        f"{LOOPBACK}:{free_port()}", METADATA, memory_bytes, CLIENT_BUFFER_BYTES, "tcp", "", master
+        name, METADATA, memory_bytes, CLIENT_BUFFER_BYTES, "tcp", "", master, None, bool(disk), disk
     )
     if code != 0:
         raise CliError(f"Mooncake's client could not join {master} with {memory_bytes} bytes: code {code}")
