@@ -79,6 +79,10 @@ lock: ## Write requirements/*.lock again (hashes, no addresses).
 bench: setup ## Measure and print; nothing is judged by time.
 	@python -m benchmarks
 
+.PHONY: bench-sim
+bench-sim: setup ## Measure the simulator beside the fastest one that is published.
+	@python -m benchmarks.bench_sim
+
 .PHONY: clean
 clean: ## End what runs and remove what was built here; the cache stays.
 	[ ! -e $(VENV)/.ready ] || { python -m demo.shell --stop; python -m devcluster down; }
