@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kvpool.plan.placement.layer_groups import Fetching, growth_ns
-from kvpool.sim.claims import eviction, exclusive_tiers, layers
+from kvpool.sim.claims import checkpoints, eviction, exclusive_tiers, large_batch, layers
 from kvpool.sim.claims.experiment import Experiment
 from kvpool.sim.claims.layers import played_growth_ns
 from kvpool.sim.claims.row import ClaimRow, Kind, Verdict
@@ -17,7 +17,13 @@ from kvpool.sim.workloads.load import load
 from kvpool.sim.workloads.request import Workload
 
 ROOT = Path(__file__).resolve().parents[3]
-EXPERIMENTS = (*eviction.EXPERIMENTS, *exclusive_tiers.EXPERIMENTS, *layers.EXPERIMENTS)
+EXPERIMENTS = (
+    *eviction.EXPERIMENTS,
+    *exclusive_tiers.EXPERIMENTS,
+    *layers.EXPERIMENTS,
+    *checkpoints.EXPERIMENTS,
+    *large_batch.EXPERIMENTS,
+)
 
 
 @cache
@@ -29,7 +35,8 @@ def trace(name: str) -> Workload:
 
 def run(number: str, **changes: object) -> ClaimRow:
     experiment = next(one for one in EXPERIMENTS if one.claim.number == number)
-    workloads: Mapping[str, Workload] = {name: trace(name) for name in experiment.traces}
+    # The log of coding agents is left out of the short setting.
+    workloads: Mapping[str, Workload] = {name: trace(name) for name in experiment.traces if name != "weka"}
     return experiment.run(experiment.parameters.model_validate({**experiment.reduced, **changes}), workloads)
 
 
@@ -115,3 +122,27 @@ def test_a_step_played_layer_by_layer_grows_as_the_planner_says() -> None:
     fetching = Fetching(64, 2048, 1152, 50 * 10**9, 500_000)
     assert played_growth_ns(fetching, 0.5, 30) == pytest.approx(30 * growth_ns(fetching, 0.5))
     assert played_growth_ns(fetching, 0.9, 30) == 0.0
+
+
+def test_one_score_is_far_ahead_only_where_memory_is_short_and_the_row_says_so() -> None:
+    row = run("C16")
+    assert row.verdict is Verdict.PARTLY
+    short, ample = "20 GB, 150 MB: times", "33 GB, 150 MB: times"
+    assert row.figures[f"{short}, Marconi with its best weight"] > 2.0
+    assert row.figures[f"{ample}, Marconi with its best weight"] < 2.0
+    assert row.figures[f"{ample}, dense"] > 2.0
+    assert "memory_gb" in row.knob
+
+
+def test_marconi_is_compared_at_the_weight_that_suits_it_best() -> None:
+    cell = checkpoints.Cell(ours_ns=10, marconi_ns={0.0: 70, 1.0: 30}, dense_ns=50)
+    assert (cell.over_marconi, cell.over_untuned, cell.over_dense) == (3.0, 7.0, 5.0)
+
+
+def test_the_table_of_batches_is_shown_whatever_comes_out() -> None:
+    row = run("E1b")
+    assert row.claim.kind is Kind.DIRECTION
+    assert row.figures["batch 1, 50 GB/s: worst mean TTFT over best"] < 1.1
+    slow = run("E1b", links_bytes_per_second=[10_000_000_000])
+    assert slow.figures["batch 32, 10 GB/s: worst mean TTFT over best"] > 1.1
+    assert slow.verdict is Verdict.NO

@@ -25,9 +25,13 @@ class Branch:
     checkpoints: tuple[int, ...]
     """Positions in tokens, ascending."""
     kv_tokens: int
-    """KV is kept for that many tokens from the start."""
+    """KV is kept up to this position."""
     revisit: float = 0.0
     """P(a return goes to an older position instead of the newest), spread evenly over the sequence."""
+    start: int = 0
+    """Where it left another sequence, in tokens: what lies before belongs to that one."""
+    floor: int = 0
+    """KV up to here is needed by sequences that left this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,7 @@ def reclaim(branches: Sequence[Branch], sizes: Sizes, timing: TimingModel, wante
     drops: list[Drop] = []
     freed = 0
     for chain in chains:
-        dead = chain.kv_tokens - (chain.positions[-1] if chain.positions else 0)
-        if dead > 0 and freed < wanted_bytes:
+        if chain.is_dead_behind and freed < wanted_bytes:
             drops.append(chain.cut(sizes.token_bytes))
             freed += drops[-1].freed_bytes
     heap = [
@@ -90,7 +93,7 @@ def reclaim(branches: Sequence[Branch], sizes: Sizes, timing: TimingModel, wante
         chain.positions.remove(position)
         drops.append(Drop(chain.branch.name, position, True, sizes.checkpoint_bytes))
         freed += sizes.checkpoint_bytes
-        if freed < wanted_bytes and chain.kv_tokens > (chain.positions[-1] if chain.positions else 0):
+        if freed < wanted_bytes and chain.is_dead_behind:
             drops.append(chain.cut(sizes.token_bytes))
             freed += drops[-1].freed_bytes
     return drops
@@ -108,7 +111,7 @@ class _Chain:
 
     def score_of(self, position: int, sizes: Sizes, timing: TimingModel) -> float:
         index = self.positions.index(position)
-        older = self.positions[index - 1] if index else 0
+        older = self.positions[index - 1] if index else self.branch.start
         newest = index == len(self.positions) - 1
         # A revisit lands between two checkpoints in proportion to the tokens between them.
         following = self.positions[index + 1] if not newest else self.branch.kv_tokens
@@ -117,11 +120,20 @@ class _Chain:
         held = sizes.checkpoint_bytes
         if newest:
             # Its KV goes with it.
-            held += (self.kv_tokens - older) * sizes.token_bytes
+            held += max(0, self.kv_tokens - max(older, self.branch.floor)) * sizes.token_bytes
         return score(reuse, checkpoint_saves_ns(timing, position, older), held)
 
+    @property
+    def last(self) -> int:
+        """KV up to here can be used: by this branch's last checkpoint, or by branches that left it."""
+        own = self.positions[-1] if self.positions else self.branch.start
+        return max(own, self.branch.start, self.branch.floor)
+
+    @property
+    def is_dead_behind(self) -> bool:
+        return self.kv_tokens > self.last
+
     def cut(self, token_bytes: int) -> Drop:
-        last = self.positions[-1] if self.positions else 0
-        freed = (self.kv_tokens - last) * token_bytes
-        self.kv_tokens = last
-        return Drop(self.branch.name, last, False, freed)
+        freed = (self.kv_tokens - self.last) * token_bytes
+        self.kv_tokens = self.last
+        return Drop(self.branch.name, self.last, False, freed)

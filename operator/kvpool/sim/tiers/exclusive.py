@@ -26,6 +26,7 @@ class ExclusiveTiers:
         self._tier: dict[int, int] = {}
         self._uses: dict[int, Use] = {}
         self._keys: dict[int, Key] = {}
+        self._pins: dict[int, int] = {}
         self._turn = 0
 
     def access(self, access: Access) -> None:
@@ -60,9 +61,30 @@ class ExclusiveTiers:
         for item in reversed(access.objects):
             use = self._uses[item]
             key = self._keys[item] = key_of(use)
-            top.add(use, key)
+            if item not in self._pins:
+                top.add(use, key)
         # Only a request larger than the whole tier leaves something to do.
         self._make_room(0, now)
+
+    def pin(self, objects: Sequence[int]) -> None:
+        """Keep objects that were accessed just now at the top until as many `unpin` calls."""
+        for item in objects:
+            self._pins[item] = self._pins.get(item, 0) + 1
+            self._residents[0].discard(item)
+
+    def unpin(self, objects: Sequence[int], now_ns: int) -> None:
+        """Let objects leave again, unless somebody else has pinned them too."""
+        for item in reversed(objects):
+            self._pins[item] -= 1
+            if not self._pins[item]:
+                del self._pins[item]
+                self._residents[0].add(self._uses[item], self._keys[item])
+        self._make_room(0, now_ns)
+
+    @property
+    def pinned(self) -> int:
+        """How many objects are pinned."""
+        return len(self._pins)
 
     def prefetch(self, objects: Sequence[int], now_ns: int) -> None:
         """Move objects of lower tiers up, as an oracle says they are needed soon.
