@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from demo import places
 from demo.cluster import Cluster
@@ -12,9 +10,8 @@ from demo.deployment import Deployment
 from demo.replay import ReplayCounts
 from demo.replay_process import ReplayPlan, run_replay
 from demo.screen import Screen
-from demo.trace import CONVERSATION, DEFAULT_TRACE, read_trace, reuse_ceiling
+from demo.trace import DEFAULT_TRACE, read_trace, reuse_ceiling
 
-WITHOUT_TRACE = "KVPOOL_DEMO_WITHOUT_TRACE"
 REQUESTS = 2000
 BLOCK_BYTES = 8192
 CLIENT_PORT = 17900
@@ -29,19 +26,9 @@ class Trace:
     ceiling: float
 
 
-def find_trace(screen: Screen, path: Path = DEFAULT_TRACE) -> Trace | None:
-    """Read the trace. None when this machine has none: a broken expectation unless WITHOUT_TRACE is set.
-
-    Raises TraceUnreadableError when the trace is there and cannot be read.
-    """
-    if not path.exists():
-        missing = f"the trace {CONVERSATION} of Mooncake's FAST '25 release is looked for at {path}"
-        if os.environ.get(WITHOUT_TRACE) == "1":
-            screen.note(f"{missing}: it is not there, so there are no replays and no hit rates.")
-        else:
-            screen.expect(False, f"{missing}: put it there, or set {WITHOUT_TRACE}=1 to do without replays")
-        return None
-    requests = read_trace(path, first=REQUESTS)
+def trace_to_replay() -> Trace:
+    """What the repository's conversation trace begins with. Raises TraceUnreadableError."""
+    requests = read_trace(DEFAULT_TRACE, first=REQUESTS)
     lookups = sum(len(request.block_ids) for request in requests)
     return Trace(len(requests), lookups, reuse_ceiling(requests))
 

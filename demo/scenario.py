@@ -53,9 +53,8 @@ def run(form: Form, screen: Screen, hold: Callable[[], None]) -> None:
         trace = _look_first(screen, cluster, deployment, commands, measured)
         with screen.step("Enforce: memory for the store"):
             binding.bind(cluster, deployment, commands, screen)
-        if trace is not None:
-            with screen.step("The same requests with kvpool's memory"):
-                _replay_again(screen, cluster, deployment, trace, measured)
+        with screen.step("The same requests with kvpool's memory"):
+            _replay_again(screen, cluster, deployment, trace, measured)
         _fail_under_load(screen, cluster, deployment, commands, measured)
         with screen.step("Every agent is killed; pause, resume, timeline"):
             lost_node = measured.failures[-1].move.remap["spec"]["from"][0]["node"]
@@ -69,17 +68,16 @@ def run(form: Form, screen: Screen, hold: Callable[[], None]) -> None:
 
 def _look_first(
     screen: Screen, cluster: Cluster, deployment: Deployment, commands: Commands, measured: Measured
-) -> replaying.Trace | None:
+) -> replaying.Trace:
     with screen.step("Observe: kvpool looks at what is there"):
         since = observing.install_to_look(cluster, commands)
         observing.look(cluster, commands, OWN_SEGMENTS * SMALLEST_SEGMENT_BYTES)
-    trace = replaying.find_trace(screen)
-    if trace is not None:
-        with screen.step("The requests of a trace, with the engines' own memory only"):
-            counts = replaying.replay(cluster, deployment, screen, trace, "before")
-            measured.replay_requests, measured.hit_rate_before = counts.requests, counts.hit_rate
-            measured.hit_rate_ceiling = trace.ceiling
-            binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.store))
+    trace = replaying.trace_to_replay()
+    with screen.step("The requests of a trace, with the engines' own memory only"):
+        counts = replaying.replay(cluster, deployment, screen, trace, "before")
+        measured.replay_requests, measured.hit_rate_before = counts.requests, counts.hit_rate
+        measured.hit_rate_ceiling = trace.ceiling
+        binding.show(screen, AFTER_REPLAY, occupancy(cluster, deployment.store))
     measured.foreign_writes = len(observing.foreign_writes(cluster, screen, since))
     return trace
 

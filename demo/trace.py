@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-CONVERSATION = "mooncake_fast25_conversation_trace.jsonl"
-DEFAULT_TRACE = Path(__file__).resolve().parents[2] / "shared" / "traces" / CONVERSATION
+DEFAULT_TRACE = Path(__file__).resolve().parents[1] / "traces" / "mooncake_fast25_conversation_trace.jsonl.gz"
+PACKED = ".gz"
 
 
 class TraceUnreadableError(ValueError):
@@ -31,9 +32,9 @@ def read_trace(path: Path, *, first: int) -> tuple[TracedRequest, ...]:
     if not path.exists():
         raise TraceUnreadableError(
             f"{path}: no such trace; give one with --trace "
-            f"({CONVERSATION} of Mooncake's FAST '25 release, or any file of that form)"
+            f"({DEFAULT_TRACE.name} of this repository, or any file of that form)"
         )
-    with path.open() as lines:
+    with gzip.open(path, "rt") if path.suffix == PACKED else path.open() as lines:
         requests = tuple(_parse(path, islice(lines, first)))
     if len(requests) < first:
         raise TraceUnreadableError(f"{path}: {first} requests wanted, it has {len(requests)}")

@@ -119,8 +119,6 @@ def test_a_block_size_that_is_no_multiple_of_64_is_refused() -> None:
 
 
 def test_the_conversation_trace_has_the_look_ups_and_the_ceiling_that_are_published() -> None:
-    if not DEFAULT_TRACE.exists():
-        pytest.skip(f"the conversation trace is not beside the checkout ({DEFAULT_TRACE.name})")
     requests = read_trace(DEFAULT_TRACE, first=2000)
     assert sum(len(request.block_ids) for request in requests) == 54_559
     assert reuse_ceiling(requests) == pytest.approx(0.2891, abs=5e-5)
