@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
+from dataclasses import replace
 
 import pytest
 
 from kvpool.plan.routing.guards import Calibration, Cause, Fallback, Guarded, GuardSettings
 from kvpool.plan.routing.views import Ask, Instance
-from tests.plan.routing.fleet import Counter, Seen, Sequence, ask
+from tests.plan.routing.fleet import CARD, Counter, Seen, Sequence, ask
 
 SECOND = 1_000_000_000
 
@@ -39,6 +40,16 @@ def test_up_to_three_instances_are_counted_and_four_are_not() -> None:
     assert cause(rule) is Cause.SMALL_POOL
     assert rule.choose(ask(), [*small, Seen(waiting=9)], 0) == 3
     assert cause(rule) is None
+
+
+def test_small_pools_of_unequal_cards_are_not_counted() -> None:
+    rule = guarded()
+    slow = replace(CARD, step_base_ns=40e6, step_sequence_ns=240_000, step_token_ns=1600)
+    rule.choose(ask(), [Seen(), Seen(timing=slow)], 0)
+    assert cause(rule) is None
+    nearly = replace(CARD, step_base_ns=22e6)
+    rule.choose(ask(), [Seen(), Seen(timing=nearly)], 0)
+    assert cause(rule) is Cause.SMALL_POOL
 
 
 def test_scarcity_must_last_before_requests_are_sprayed_and_ends_well_below() -> None:

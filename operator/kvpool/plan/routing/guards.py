@@ -14,6 +14,10 @@ from kvpool.plan.routing.counting import LeastOutstanding, Uniform
 from kvpool.plan.routing.router import Router
 from kvpool.plan.routing.views import Ask, Draws, Instance
 
+USUAL_BATCH: Final = 32
+USUAL_CONTEXT_TOKENS: Final = 1024
+"""What the speeds of cards are compared at."""
+
 
 class Cause(StrEnum):
     """Why the clever rule does not decide."""
@@ -43,8 +47,10 @@ class GuardSettings:
     """Thresholds of the guards."""
 
     small_pool: int = 3
-    """Up to this many instances requests are counted; 0 turns the guard off. Unequal cards gain in small
-    pools too: turn it off for those."""
+    """Up to this many instances requests are counted; 0 turns the guard off."""
+    unequal_below: float = 0.7
+    """The guard of small pools is off when the slowest card has less than this share of the fastest one's
+    speed: unequal cards gain in small pools too (`kvpool simulate threshold` has the table)."""
     scarce_above: float = 0.95
     """When even the emptiest instance has promised more than this share of its KV..."""
     scarce_for_ns: int = 2_000_000_000
@@ -146,6 +152,13 @@ class Guarded:
                 return Fallback(Cause.UNCALIBRATED, 0, 1)
             if age_ns > settings.calibration_age_ns:
                 return Fallback(Cause.STALE_CALIBRATION, age_ns / 1e9, settings.calibration_age_ns / 1e9)
-        if len(instances) <= settings.small_pool:
+        small = len(instances) <= settings.small_pool
+        if small and _slowest_share(instances) >= settings.unequal_below:
             return Fallback(Cause.SMALL_POOL, len(instances), settings.small_pool)
         return None
+
+
+def _slowest_share(instances: Sequence[Instance]) -> float:
+    """Speed of the slowest instance over that of the fastest, with a full batch of usual requests."""
+    steps = [one.timing.step_ns(USUAL_BATCH, USUAL_BATCH * USUAL_CONTEXT_TOKENS) for one in instances]
+    return min(steps) / max(steps)
