@@ -28,16 +28,16 @@ def cost_rate(interval: float, context: int, returns: float) -> float:
 
 
 @given(st.integers(5_000, 200_000), st.floats(0.001, 1.0))
-def test_no_other_whole_interval_costs_much_less(context: int, returns: float) -> None:
+def test_no_other_whole_interval_costs_less(context: int, returns: float) -> None:
     chosen = interval_tokens(COST, context, returns)
     blocks = -(-context // 512)
     best = min(cost_rate(n * 512, context, returns) for n in range(1, blocks + 1))
-    assert cost_rate(chosen, context, returns) <= best * 1.03
+    assert cost_rate(chosen, context, returns) <= best * (1 + 1e-9)
 
 
 def test_the_interval_follows_the_square_root() -> None:
     expected = math.sqrt(2 * 10_000 * 100_000 * 100_000_000 * 1e-15 / (0.01 * 1e-3))
-    assert interval_tokens(COST, 100_000, 0.01) == pytest.approx(expected, abs=256)
+    assert interval_tokens(COST, 100_000, 0.01) == pytest.approx(expected, abs=512)
 
 
 def test_sessions_that_return_more_often_keep_more() -> None:
@@ -46,7 +46,7 @@ def test_sessions_that_return_more_often_keep_more() -> None:
 
 def test_a_full_tier_doubles_the_interval() -> None:
     calm = interval_tokens(COST, 100_000, 0.01)
-    assert interval_tokens(COST, 100_000, 0.01, above_watermark=True) == pytest.approx(2 * calm, abs=512)
+    assert interval_tokens(COST, 100_000, 0.01, above_watermark=True) == pytest.approx(2 * calm, abs=1024)
 
 
 @pytest.mark.parametrize(("context", "returns"), [(100_000, 0.0), (300, 5.0), (100_000, 1e12)])

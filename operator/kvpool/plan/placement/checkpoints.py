@@ -50,7 +50,10 @@ def interval_tokens(
     best = math.sqrt(2.0 * cost.prefill_tokens_per_second * context_tokens * keep / wait)
     if above_watermark:
         best *= 2.0
-    return min(blocks, max(1, round(best / cost.block_tokens))) * cost.block_tokens
+    # Of the whole numbers around the optimum the lower one costs less exactly if best^2 < n * (n + 1).
+    lower = math.floor(best / cost.block_tokens)
+    chosen = lower if (best / cost.block_tokens) ** 2 < lower * (lower + 1) else lower + 1
+    return min(blocks, max(1, chosen)) * cost.block_tokens
 
 
 def usable_tokens(checkpoints: Sequence[int], matched_tokens: int) -> int:
