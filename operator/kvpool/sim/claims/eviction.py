@@ -274,7 +274,7 @@ _SMALL_LOOPS: Final = {
     "loop_seconds": 200.0,
     "documents": 500,
     "question_seconds": 600.0,
-    "hbm_one_in": [30],
+    "hbm_one_in": [15],
 }
 
 EXPERIMENTS: Final = (
