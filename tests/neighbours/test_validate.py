@@ -1,18 +1,24 @@
 """`kvpool simulate validate`: the simulator against a real Mooncake store, on the same requests."""
 
 import json
+import multiprocessing
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from kvpool.cli.faults import CliError
 from kvpool.cli.planner import kvpool
 from kvpool.cli.planning.validating.comparison import simulated_hits
-from kvpool.cli.planning.validating.store import real_store
+from kvpool.cli.planning.validating.replay import Store, replayed
 from kvpool.sim.streams import Stream
 from kvpool.sim.workloads.own import written
 from kvpool.sim.workloads.request import Request, Workload
+from tests.harness.waiting import wait_until
 from tests.neighbours.conftest import require_mooncake
 
 pytestmark = pytest.mark.mooncake
@@ -69,10 +75,61 @@ def test_with_a_disk_below_nothing_is_lost_and_both_agree_on_all_that_is_found(t
 def test_a_store_with_room_finds_exactly_what_was_there_before() -> None:
     workload = documents(requests=200, count=60)
 
-    with real_store(MEMORY_BYTES, BLOCK_BYTES, disk=False) as store:
-        found = [store.request(request.blocks) for request in workload.requests]
+    done: list[int] = []
+
+    there = replayed(
+        Store(MEMORY_BYTES, BLOCK_BYTES, disk=False),
+        [request.blocks for request in workload.requests],
+        done.append,
+    )
 
     simulated = simulated_hits(workload, MEMORY_BYTES // BLOCK_BYTES, disk=False)
-    assert (sum(each.memory for each in found),) == simulated.found
-    assert sum(each.prefix for each in found) == simulated.prefix
-    assert store.wrong_bytes == 0
+    assert ((there.memory,), there.prefix, there.wrong_bytes) == (simulated.found, simulated.prefix, 0)
+    assert sum(done) == 200
+
+
+def test_what_the_client_cannot_do_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    # Mooncake refuses a segment of one byte.
+    with pytest.raises(CliError, match=r"could not join .* with 1 bytes: code -\d+"):
+        replayed(Store(1, BLOCK_BYTES, disk=False), [(1,)], lambda _: None)
+
+    assert not multiprocessing.active_children()
+
+
+def test_a_run_that_is_ended_leaves_no_master_behind(tmp_path: Path) -> None:
+    trace = tmp_path / "documents.jsonl"
+    trace.write_text("".join(written(documents(requests=50_000, count=500))))
+    command = "from kvpool.cli.planner import main; main()"
+    arguments = ["simulate", "validate", "--trace", str(trace), "--memory", "16Mi", "--limit", "50000"]
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as run:
+
+        def masters() -> list[str]:
+            return [
+                process.parent.name
+                for process in Path("/proc").glob("[0-9]*/cmdline")
+                if b"mooncake_master" in _command(process) and _parent(process.parent) == run.pid
+            ]
+
+        wait_until(lambda: bool(masters()), 30, "the master to start")
+        started = masters()
+        run.terminate()
+        assert run.wait(20) == 2
+
+    assert not any(Path("/proc", process).exists() for process in started)
+    assert [path.name for path in tmp_path.iterdir()] == ["documents.jsonl"]
+
+
+def _command(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

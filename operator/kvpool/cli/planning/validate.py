@@ -1,5 +1,7 @@
 """`kvpool simulate validate`: a real Mooncake store against the simulator, on the same requests."""
 
+import signal
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +13,13 @@ from rich.progress import Progress
 
 from kvpool.api.quantity import parse_quantity
 from kvpool.cli.answer import answer_as
-from kvpool.cli.faults import CliError
+from kvpool.cli.faults import CliError, ExitCode
 from kvpool.cli.options import Format
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.planning.trace_files import open_workload, part_flags
 from kvpool.cli.planning.validating.comparison import Comparison, compared
 from kvpool.cli.planning.validating.master import master_binary
+from kvpool.cli.planning.validating.replay import Store
 from kvpool.cli.planning.validating.store import BATCH_BLOCKS, DIGEST_BYTES, SEGMENT_GRAIN_BYTES
 from kvpool.cli.views.validation import validation_screen
 from kvpool.sim.workloads.reading import Reading
@@ -74,6 +77,8 @@ def validate(
     workload = open_workload(trace, reading=reading)
     if not any(request.blocks for request in workload.requests):
         raise CliError(f"{workload.source} tells no prefix blocks, so there is nothing to look up")
+    # A plain end would leave the master behind; this one unwinds.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TROUBLE))
     answer_as(validation_screen(workload, _all(workload, sizes, size, disk=disk)), Format(output))
 
 
@@ -83,11 +88,8 @@ def _all(workload: Workload, sizes: list[int], block_bytes: int, *, disk: bool) 
         done = []
         for memory_bytes in sizes:
             task = progress.add_task(f"store of {memory_bytes >> 20} MiB", total=len(workload.requests))
-            done.append(
-                compared(
-                    workload, memory_bytes, block_bytes, disk=disk, advance=partial(progress.advance, task)
-                )
-            )
+            store = Store(memory_bytes, block_bytes, disk)
+            done.append(compared(workload, store, partial(progress.advance, task)))
         return done
 
 

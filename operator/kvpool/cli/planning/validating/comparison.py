@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kvpool.cli.planning.validating.store import EVICTION_RATIO, HIGH_WATERMARK, real_store
+from kvpool.cli.planning.validating.replay import EVICTION_RATIO, HIGH_WATERMARK, Store, replayed
 from kvpool.plan.placement.orders import Recency
 from kvpool.sim.tiers.accesses import Access
 from kvpool.sim.tiers.inclusive import InclusiveTiers
@@ -51,21 +51,14 @@ class Comparison:
         return {name: 100 * (simulated[name] - real[name]) for name in real}
 
 
-def compared(
-    workload: Workload, memory_bytes: int, block_bytes: int, *, disk: bool, advance: Callable[[], object]
-) -> Comparison:
-    """Run both; `advance` is called after each request to the real store. Raises CliError."""
-    memory = on_disk = prefix = 0
-    with real_store(memory_bytes, block_bytes, disk=disk) as store:
-        for request in workload.requests:
-            there = store.request(request.blocks)
-            memory += there.memory
-            on_disk += there.disk
-            prefix += there.prefix
-            advance()
-    real = Hits(_lookups(workload), (memory, on_disk) if disk else (memory,), prefix)
-    simulated = simulated_hits(workload, int(MEAN_FILL * memory_bytes / block_bytes), disk=disk)
-    return Comparison(memory_bytes, block_bytes, real, simulated, store.wrong_bytes)
+def compared(workload: Workload, store: Store, advance: Callable[[int], object]) -> Comparison:
+    """Run both; `advance` is told how many more requests the real store has served. Raises CliError."""
+    there = replayed(store, [request.blocks for request in workload.requests], advance)
+    found = (there.memory, there.disk) if store.disk else (there.memory,)
+    real = Hits(_lookups(workload), found, there.prefix)
+    memory_blocks = int(MEAN_FILL * store.memory_bytes / store.block_bytes)
+    simulated = simulated_hits(workload, memory_blocks, disk=store.disk)
+    return Comparison(store.memory_bytes, store.block_bytes, real, simulated, there.wrong_bytes)
 
 
 def simulated_hits(workload: Workload, memory_blocks: int, *, disk: bool) -> Hits:

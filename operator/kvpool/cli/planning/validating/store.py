@@ -1,19 +1,16 @@
-"""A real Mooncake store with so much memory, and prompts' blocks looked up in it as an engine would."""
+"""A client of a real Mooncake store, which looks up prompts' blocks as an engine would."""
 
 import ctypes
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from kvpool.cli.faults import CliError
-from kvpool.cli.planning.validating.master import LOOPBACK, Master, free_port
+from kvpool.cli.planning.validating.master import LOOPBACK, free_port
 
 if TYPE_CHECKING:
     from mooncake.store import MooncakeDistributedStore
@@ -28,12 +25,7 @@ BATCH_BLOCKS: Final = 256
 NO_SPACE: Final = -200
 SPACE_SECONDS: Final = 5.0
 """The master makes room in the background; a put that found none succeeds soon, or something is wrong."""
-LEASE_MS: Final = 200
-"""A block that was read stays at least so long. The default of 5 s would be hours of a trace here, as
-nobody waits for its arrival times."""
-HIGH_WATERMARK: Final = 0.95
-EVICTION_RATIO: Final = 0.05
-"""Mooncake's defaults: above 95 % of the memory at least 5 % of the objects leave."""
+RETRY_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +53,6 @@ class RealStore:
         code = store.register_buffer(start, len(self._buffer))
         if code != 0:
             raise CliError(f"Mooncake's register_buffer of {len(self._buffer)} bytes answered {code}")
-
-    def close(self) -> None:
-        """Give the buffer back."""
-        self._store.unregister_buffer(self._places[0])
 
     def request(self, blocks: Sequence[int]) -> Found:
         """Look up a prompt's blocks, from the last to the first, and put those that are missing."""
@@ -112,7 +100,7 @@ class RealStore:
             if blocks and time.monotonic() > limit:
                 raise CliError(f"Mooncake found no room for a block within {SPACE_SECONDS:.0f} s")
             if blocks:
-                Event().wait(LEASE_MS / 1000)
+                Event().wait(RETRY_SECONDS)
 
     def _content(self, block: int) -> bytes:
         """Bytes that no other block has: its id's digest, repeated."""
@@ -120,40 +108,9 @@ class RealStore:
         return digest * (self._block_bytes // DIGEST_BYTES)
 
 
-@contextmanager
-def real_store(memory_bytes: int, block_bytes: int, *, disk: bool) -> Iterator[RealStore]:
-    """Start a master, bring memory to it, and join it with a client that has none.
-
-    With a disk, what the memory has no room for goes to files in a temporary folder, and what is read of them
-    comes back by and by. Raises CliError.
-    """
-    flags = [
-        f"--default_kv_lease_ttl={LEASE_MS}",
-        f"--eviction_high_watermark_ratio={HIGH_WATERMARK}",
-        f"--eviction_ratio={EVICTION_RATIO}",
-    ]
-    if disk:
-        flags += ["--enable_offload=true", "--offload_on_evict=true", "--promotion_on_hit=true"]
-    with (
-        tempfile.TemporaryDirectory(prefix="kvpool-validate-") as folder,
-        Master(Path(folder), flags) as master,
-    ):
-        owner = _joined(master.endpoint, memory_bytes, disk=folder if disk else "")
-        try:
-            client = _joined(master.endpoint, 0, disk="")
-            try:
-                store = RealStore(client, block_bytes)
-                yield store
-                store.close()
-            finally:
-                client.close()
-        finally:
-            owner.close()
-
-
-def _joined(master: str, memory_bytes: int, disk: str) -> "MooncakeDistributedStore":
-    # The client writes many lines about itself to standard error otherwise.
-    os.environ.setdefault("MC_LOG_LEVEL", "ERROR")
+def joined(master: str, memory_bytes: int, disk: str) -> "MooncakeDistributedStore":
+    """Join a master's store with so much memory, and files in `disk` unless it is empty. Raises CliError."""
+    # Files are written at heartbeats; often, as a trace runs faster here than its clock.
     os.environ.setdefault("MOONCAKE_OFFLOAD_HEARTBEAT_INTERVAL_SECONDS", "1")
     try:
         # A heavy native module that starts threads: loaded only where a store is joined.
