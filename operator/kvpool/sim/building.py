@@ -14,6 +14,8 @@ from kvpool.plan.timing.constants import constants_for
 from kvpool.plan.timing.model import NS_PER_SECOND, LinkModel, TimingModel
 from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES, Ranks
+from kvpool.sim.faults.domain import Domain
+from kvpool.sim.faults.schedule import Fault, FaultSchedule
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.report.figures import Calibration
 from kvpool.sim.scenario import Constants, LinkSpec, ModelOnCards, Routing, Scenario
@@ -142,6 +144,23 @@ def fleet_of(
         make_eviction,
     )
     return SplitFleet(split, router, PREFILL_ROUTERS[scenario.routing.prefill_rule](), lengths)
+
+
+def faults_of(scenario: Scenario) -> FaultSchedule | None:
+    """Return what fails, over a domain of the instances that serve; None: nothing does."""
+    if not scenario.failures:
+        return None
+    serving = scenario.fleet.instances or scenario.fleet.decode or 0
+    faults = [
+        Fault(
+            round(failure.at * NS_PER_SECOND),
+            failure.instance,
+            failure.what,
+            None if failure.repaired_after is None else round(failure.repaired_after * NS_PER_SECOND),
+        )
+        for failure in scenario.failures
+    ]
+    return FaultSchedule(Domain(serving, scenario.spares, scenario.engine_start), faults)
 
 
 def _specs(scenario: Scenario, count: int, start: int, block_tokens: int) -> tuple[InstanceSpec, ...]:

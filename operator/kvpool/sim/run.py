@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kvpool.plan.placement.eviction import EvictionRule
 from kvpool.plan.routing.router import RouterFactory
-from kvpool.sim.building import PlanError, bytes_per_token, fleet_of, objectives_of, timing_of
+from kvpool.sim.building import PlanError, bytes_per_token, faults_of, fleet_of, objectives_of, timing_of
 from kvpool.sim.generators import generate
 from kvpool.sim.names import known_name
 from kvpool.sim.report.figures import Inputs, Report
@@ -52,7 +52,7 @@ def run(
     for slo_class in sorted({request.slo_class for request in workload.requests}):
         known_name("promise for class", slo_class, objectives)
     fleet = fleet_of(scenario, workload.block_tokens, seed, router, eviction)
-    done = fleet.run(workload, scenario.timeline_points, told)
+    done = fleet.run(workload, scenario.timeline_points, told, faults_of(scenario))
     written = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
     inputs = Inputs(
         workload.source,

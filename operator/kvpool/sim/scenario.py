@@ -13,6 +13,7 @@ from kvpool.plan.routing.catalogue import PREFILL_ROUTERS, ROUTERS
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
+from kvpool.sim.faults.schedule import What
 from kvpool.sim.generators import GENERATORS
 from kvpool.sim.names import known_name
 from kvpool.sim.prefixes.tier import Tier
@@ -194,13 +195,15 @@ class Generated(Model):
 
 
 class Failure(Model):
-    """An instance that dies."""
+    """Something that fails under one instance; the operator's own failover core decides what follows."""
 
     at: Seconds
+    what: What = What.DEVICE
+    """`Device`: its accelerator, which its agent sees; `Host`: all of it, which falls silent."""
     instance: Annotated[int, Field(ge=0)]
     """Place of the instance that does both, or of the decode instance."""
-    returns_after: Seconds | None = None
-    """Until it serves again, empty; null: never."""
+    repaired_after: Seconds | None = None
+    """Until what failed is as new and may be a spare; null: never."""
 
 
 class Scenario(Model):
@@ -219,6 +222,10 @@ class Scenario(Model):
     """By class of service."""
     workload: Generated | None = None
     """What is asked of it, unless a trace is given."""
+    spares: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Hosts with a warm engine that may take the place of a failed one."""
+    engine_start: Seconds = 10.0
+    """From being given a place to serving there: weights are read, graphs are made."""
     failures: Annotated[tuple[Failure, ...], Field(max_length=1000)] = ()
     timeline_points: Annotated[int, Field(ge=0, le=10_000)] = 200
     """About how many moments the timeline keeps, up to twice as many."""

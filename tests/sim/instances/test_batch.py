@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvpool.plan.timing.model import TimingModel
@@ -60,6 +60,7 @@ TIMINGS = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=100)
 @given(JOINS, TIMINGS, st.lists(st.integers(0, 10**9), max_size=5))
 def test_skipping_runs_of_steps_gives_the_very_times_of_single_steps(
     joins: list[tuple[int, int, int]], timing: TimingModel, looks: list[int]
@@ -83,6 +84,7 @@ def test_skipping_runs_of_steps_gives_the_very_times_of_single_steps(
     assert skipping.made_tokens == sum(left for _, _, left in joins)
 
 
+@settings(deadline=None, max_examples=100)
 @given(st.integers(1, 10**15), st.integers(1, 10**12), st.integers(0, 10**9))
 def test_the_count_of_whole_steps_is_the_largest_that_fits(span: int, first: int, growth: int) -> None:
     count = whole_steps(span, first, growth)

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvpool.plan.timing.model import LinkModel
@@ -74,6 +74,7 @@ TRANSFERS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(1, 10**6)), mi
 )
 
 
+@settings(deadline=None, max_examples=100)
 @given(TRANSFERS, st.sampled_from([10**6, 25 * GB // 7, 10**9]))
 def test_ends_are_those_of_exact_sharing_to_the_nanosecond(
     transfers: list[tuple[int, int]], rate: int
@@ -84,6 +85,7 @@ def test_ends_are_those_of_exact_sharing_to_the_nanosecond(
         assert -1 <= told[place] - end <= len(transfers) + 1
 
 
+@settings(deadline=None, max_examples=100)
 @given(TRANSFERS)
 def test_a_link_is_busy_for_the_bytes_that_it_carried(transfers: list[tuple[int, int]]) -> None:
     link = SharedLink(GB)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvpool.plan.placement.policies import NAMES, rule_named
@@ -77,6 +77,7 @@ def test_a_tail_leaves_before_its_head_so_what_is_left_of_a_prefix_is_of_use() -
 USES = st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4, unique=True), max_size=40)
 
 
+@settings(deadline=None, max_examples=100)
 @given(USES, st.sampled_from([name for name in NAMES if name != "Belady"]))
 def test_every_rule_keeps_a_block_in_one_place_and_no_tier_overfull(uses: list[list[int]], name: str) -> None:
     clock = At()
@@ -94,6 +95,7 @@ def test_every_rule_keeps_a_block_in_one_place_and_no_tier_overfull(uses: list[l
         assert max(len(middle), len(bottom)) <= 3
 
 
+@settings(deadline=None, max_examples=100)
 @given(USES)
 def test_recency_as_a_rule_is_the_same_as_the_built_in_order(uses: list[list[int]]) -> None:
     clock = At()

@@ -1,7 +1,7 @@
 """Prefix blocks in the memory of one instance."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvpool.sim.prefixes.resident import ResidentPrefixes
@@ -97,6 +97,7 @@ PROMPTS = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=100)
 @given(PROMPTS)
 def test_used_and_idle_never_exceed_the_memory_and_nothing_is_lost_from_the_books(
     prompts: list[tuple[list[int], int, bool]],

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvpool.plan.routing.catalogue import ROUTERS
@@ -81,6 +81,7 @@ def test_a_batch_holds_no_more_sequences_than_it_may() -> None:
 SMALL = st.sampled_from([9500, 12_000, SPEC.capacity_tokens])
 
 
+@settings(deadline=None, max_examples=40)
 @given(WORKLOADS, st.sampled_from(sorted(ROUTERS)), SMALL, st.sampled_from([0, 10**9]))
 def test_tokens_are_conserved_whatever_the_rule_and_however_tight_the_memory(
     requests: Workload, name: str, capacity_tokens: int, interval: int
@@ -95,6 +96,7 @@ def test_tokens_are_conserved_whatever_the_rule_and_however_tight_the_memory(
     assert all(one.arrival_ns < one.first_ns <= one.end_ns <= run.end_ns for one in run.outcomes)
 
 
+@settings(deadline=None, max_examples=40)
 @given(WORKLOADS, st.sampled_from(sorted(ROUTERS)))
 def test_the_same_run_gives_the_same_outcomes(requests: Workload, name: str) -> None:
     runs = [MixedFleet(mixed(3), ROUTERS[name](Stream(5))).run(requests) for _ in range(2)]

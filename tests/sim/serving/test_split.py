@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvpool.plan.routing.catalogue import ROUTERS
@@ -107,6 +107,7 @@ class Underestimates:
         pass
 
 
+@settings(deadline=None, max_examples=40)
 @given(WORKLOADS)
 def test_sequences_that_outgrow_their_reservation_are_computed_again_and_still_end(
     requests: Workload,
@@ -127,6 +128,7 @@ def test_a_burst_that_was_underestimated_is_preempted() -> None:
     assert sum(one.recomputed_tokens for one in run.outcomes) >= 3000
 
 
+@settings(deadline=None, max_examples=40)
 @given(WORKLOADS, st.sampled_from(sorted(ROUTERS)), st.sampled_from(HandOff), st.sampled_from([0, 10**9]))
 def test_tokens_and_bytes_are_conserved_whatever_the_rule(
     requests: Workload, name: str, order: HandOff, interval: int
@@ -143,6 +145,7 @@ def test_tokens_and_bytes_are_conserved_whatever_the_rule(
     assert len(run.samples) <= 20
 
 
+@settings(deadline=None, max_examples=40)
 @given(WORKLOADS, st.sampled_from(sorted(ROUTERS)))
 def test_the_same_run_gives_the_same_outcomes(requests: Workload, name: str) -> None:
     runs = [SplitFleet(split(2, 3), ROUTERS[name](Stream(5))).run(requests) for _ in range(2)]

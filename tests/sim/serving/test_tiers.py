@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.timing.model import LinkModel
@@ -104,6 +104,7 @@ def test_a_pool_that_all_share_serves_what_another_instance_computed() -> None:
 TIERS = (TierSpec(Tier.DRAM, 12 * BLOCK, FAST), TierSpec(Tier.SSD, 30 * BLOCK, FAST))
 
 
+@settings(deadline=None, max_examples=40)
 @given(WORKLOADS)
 def test_tokens_are_conserved_with_tiers_on_both_kinds_of_fleet(requests: Workload) -> None:
     runs = [

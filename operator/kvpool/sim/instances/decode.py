@@ -27,6 +27,8 @@ class DecodeInstance:
         "capacity_tokens",
         "inbound",
         "link",
+        "lost_steps",
+        "lost_tokens",
         "most_running",
         "outstanding",
         "pending",
@@ -47,6 +49,8 @@ class DecodeInstance:
         self.reserved_tokens = 0
         """Promised to all that were sent here and have not ended, whether they have room yet or not."""
         self.recomputed_tokens = 0
+        self.lost_steps = self.lost_tokens = 0
+        """Done and made before the instance died."""
         self.unjoined_tokens = 0
         """Context of sequences that have room but do not run yet."""
         self._batch = Batch(Pace.of(timing))
@@ -133,6 +137,7 @@ class DecodeInstance:
     def land(self, job: Job, now_ns: int) -> None:
         """The KV of a request has arrived: it joins before the next step, or when the batch has a place."""
         self._arriving.discard(job.number)
+        job.is_landed = True
         self._ready.append(job)
         self._activate(now_ns)
 
@@ -171,17 +176,21 @@ class DecodeInstance:
         fitting = max(0, self.capacity_tokens - self.kv_tokens) // self._batch.running
         return min(due, ns_of_ticks(self._batch.clock_after(fitting)))
 
-    def fail(self) -> list[Job]:
-        """Lose everything. Returns the requests that were here, in order of their number."""
+    def fail(self) -> tuple[list[Job], list[int]]:
+        """Lose everything. Returns who ran, had landed or waited, and the numbers of those on their way."""
         lost = sorted([*self._running.values(), *self._ready, *self._waiting], key=lambda job: job.number)
+        arriving = sorted(self._arriving)
+        self.lost_steps += self._batch.steps
+        self.lost_tokens += self._batch.made_tokens
         self._batch = Batch(self._batch.pace)
         self.pending = Pending()
+        self.inbound.forget()
         self._arriving.clear()
         self._ready.clear()
         self._waiting.clear()
         self._running.clear()
         self.outstanding = self.reserved_tokens = self._granted_tokens = self.unjoined_tokens = 0
-        return lost
+        return lost, arriving
 
     def _mark_firsts(self) -> None:
         for number, ticks in self._batch.firsts:

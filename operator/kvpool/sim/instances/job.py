@@ -27,6 +27,8 @@ class Job:
         "first_ns",
         "fresh_tokens",
         "hit_tokens",
+        "is_computed",
+        "is_landed",
         "left_tokens",
         "loaded",
         "loads_left",
@@ -75,6 +77,10 @@ class Job:
         self.preempted = 0
         self.must_recompute = False
         """Its KV was taken from it and is to be computed again where it decodes."""
+        self.is_computed = False
+        """Its prompt's KV is somewhere."""
+        self.is_landed = False
+        """That is where it decodes."""
         self.prefill_place = -1
         self.decode_place = -1
         self.first_ns = -1
@@ -101,3 +107,12 @@ class Job:
         """Take it out of the record that it was entered in."""
         objective = self.objective
         pending.leave(self.expected_end, self.need_tokens, objective.weight, objective.tpot_ns)
+
+    def restart(self) -> None:
+        """Its instance died with all that it had: it begins again, and the user waits from the start."""
+        self.recomputed_tokens += self.context_tokens
+        self.context_tokens = self.prompt_tokens
+        self.left_tokens = self.request.output_tokens
+        self.must_recompute = self.is_computed = self.is_landed = False
+        self.brought_tokens = 0
+        self.first_ns = -1

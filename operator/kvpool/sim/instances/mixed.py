@@ -33,6 +33,8 @@ class MixedInstance:
         "chunk_tokens",
         "computed_tokens",
         "link",
+        "lost_steps",
+        "lost_tokens",
         "memory",
         "most_running",
         "outstanding",
@@ -66,6 +68,8 @@ class MixedInstance:
         """Of prompts that were sent here and are not computed."""
         self.computed_tokens = 0
         self.recomputed_tokens = 0
+        self.lost_steps = self.lost_tokens = 0
+        """Done and made before the instance died."""
         self.started: list[Job] = []
         """Whose prefill has begun; the owner takes them."""
         self._batch = Batch(Pace.of(timing))
@@ -175,6 +179,24 @@ class MixedInstance:
             self._form_steps(now_ns)
         self.pending.steps = batch.steps
         return ended
+
+    def fail(self) -> list[Job]:
+        """Lose everything, tiers of its own too. Returns the requests that were here, by number."""
+        lost = [*self.jobs(), *self._waiting]
+        self.lost_steps += self._batch.steps
+        self.lost_tokens += self._batch.made_tokens
+        self._batch = Batch(self._batch.pace)
+        self.pending = Pending()
+        self._waiting.clear()
+        self._prompts.clear()
+        self._completing.clear()
+        self._running.clear()
+        self.started.clear()
+        self.memory.forget()
+        self._misfit = None
+        self._is_stepping = False
+        self._grown_tokens = self.outstanding = self.reserved_tokens = self.prefill_tokens = 0
+        return sorted(lost, key=lambda job: job.number)
 
     def _end(self, job: Job, end_ns: int, ended: list[Job]) -> None:
         job.end_ns = end_ns

@@ -67,6 +67,10 @@ class SharedLink:
         left = sum(end - self._clock for end, _ in self._ends)
         return -(-max(0, left) * NS_PER_SECOND // self._rate)
 
+    def forget(self) -> None:
+        """Drop all transfers: one end of the link died."""
+        self._ends.clear()
+
     def _pass(self, now_ns: int) -> None:
         """Move the virtual clock to now."""
         passed = now_ns - self._since_ns

@@ -66,6 +66,13 @@ class Hierarchy:
                 for block in reversed(blocks):
                     store.put(block)
 
+    def forget(self) -> None:
+        """Device and host died; what is shared with others stays."""
+        self.device.forget()
+        for store in self.stores:
+            if store.is_exclusive:
+                store.forget()
+
     def crossings(self, found: Found) -> list[tuple[int, int]]:
         """Which ways up carry how many blocks: what comes from a tier crosses all those above it too."""
         below = 0

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from kvpool.plan.routing.views import Ask, Objective, Overlap
 from kvpool.sim.events import Agenda, Kind
@@ -17,6 +17,30 @@ from kvpool.sim.workloads.request import Request, Workload
 
 TELL_EVERY: Final = 64
 """Requests between two words about progress."""
+
+
+RETRY_NS: Final = 100_000_000
+"""After a connection was refused, until a client tries again."""
+FULL_WEIGHT: Final = 100
+
+
+class Faults(Protocol):
+    """What fails and comes back, and what routers are told of it."""
+
+    def due_ns(self) -> int | None:
+        """When to look next; None: never again."""
+
+    def step(self, now_ns: int) -> None:
+        """Let happen what is due."""
+
+    def weights(self) -> list[int]:
+        """Of each instance, 0 to 100."""
+
+    def hosts(self) -> list[str]:
+        """Which host serves each instance; empty: nobody."""
+
+    def take_words(self) -> list[tuple[int, str]]:
+        """What has happened since this was asked last: when, and what."""
 
 
 class Fleet(ABC):
@@ -38,13 +62,25 @@ class Fleet(ABC):
         self._block_tokens = 1
         self._outcomes: list[Outcome | None] = []
         self._seen: set[int] = set()
+        self.words: list[tuple[int, str]] = []
+        """What happened to instances, and when."""
+        self._faults: Faults | None = None
+        self._weights: list[int] = []
+        self._credit: list[int] = []
+        self._hosts: list[str] = []
+        self._parked: list[Job] = []
 
     def run(
-        self, workload: Workload, samples: int = 0, told: Callable[[int], None] | None = None
+        self,
+        workload: Workload,
+        samples: int = 0,
+        told: Callable[[int], None] | None = None,
+        faults: Faults | None = None,
     ) -> FleetRun:
         """Serve all requests. `samples`: at most twice as many points of the timeline are kept; 0: none.
 
-        `told` is called now and then with the number of requests that are not done.
+        `told` is called now and then with the number of requests that are not done. `faults` lets instances
+        fail and come back.
 
         Raises RuntimeError when requests are left that nothing will ever end: a fault of a routing rule.
         """
@@ -61,11 +97,14 @@ class Fleet(ABC):
             self._most_samples = samples
             self._sample_every_ns = max(1, workload.requests[-1].arrival_ns // samples)
             self.agenda.at(0, Kind.SAMPLE, 0)
+        if faults is not None:
+            self._watch(faults)
         self._loop()
         return self.result(tuple(outcome for outcome in self._outcomes if outcome is not None))
 
     def _loop(self) -> None:
         handlers: dict[int, Callable[[int], None]] = {
+            Kind.FAULT: self._on_fault,
             Kind.ARRIVAL: self._on_arrival,
             Kind.REPORT: self._on_report,
             Kind.SAMPLE: self._on_sample,
@@ -90,6 +129,10 @@ class Fleet(ABC):
     @abstractmethod
     def take(self, job: Job) -> None:
         """A request has come."""
+
+    @abstractmethod
+    def fail(self, place: int) -> None:
+        """The instance at that place, which a router chooses, has died with all it held."""
 
     @abstractmethod
     def views(self) -> Sequence[View]:
@@ -169,6 +212,64 @@ class Fleet(ABC):
         )
         self._close(job.number, self.clock.now_ns)
 
+    def open_places(self) -> list[int] | None:
+        """Which instances may be sent to, by their weights; None: all.
+
+        An instance of weight w is among them w times in 100.
+        """
+        if self._faults is None:
+            return None
+        places = []
+        for place, weight in enumerate(self._weights):
+            self._credit[place] += weight
+            if self._credit[place] >= FULL_WEIGHT:
+                self._credit[place] -= FULL_WEIGHT
+                places.append(place)
+        return places or [place for place, weight in enumerate(self._weights) if weight]
+
+    def park(self, job: Job) -> None:
+        """Nobody may be sent to: the request waits for a weight."""
+        self._parked.append(job)
+
+    def is_refused(self, job: Job, place: int) -> bool:
+        """Whether nobody serves there though the router thinks so; the client then tries again soon."""
+        if self._faults is None or self._hosts[place]:
+            return False
+        self.agenda.at(self.clock.now_ns + RETRY_NS, Kind.ARRIVAL, job.number)
+        return True
+
+    def again(self, job: Job) -> None:
+        """A request whose instance died: the client asks anew after a moment."""
+        job.restart()
+        self.agenda.at(self.clock.now_ns + RETRY_NS, Kind.ARRIVAL, job.number)
+
+    def _watch(self, faults: Faults) -> None:
+        self._faults = faults
+        self._weights, self._hosts = faults.weights(), faults.hosts()
+        self._credit = [0] * len(self._weights)
+        self._plan_fault(faults)
+
+    def _plan_fault(self, faults: Faults) -> None:
+        due = faults.due_ns()
+        if due is not None:
+            self.agenda.at(max(due, self.clock.now_ns), Kind.FAULT, 0)
+
+    def _on_fault(self, _: int) -> None:
+        faults = self._faults
+        assert faults is not None, "faults are on the agenda only where there are some"
+        faults.step(self.clock.now_ns)
+        self.words += faults.take_words()
+        before, self._hosts = self._hosts, faults.hosts()
+        for place, (old, new) in enumerate(zip(before, self._hosts, strict=True)):
+            if old and old != new:
+                self.fail(place)
+        if faults.weights() != self._weights:
+            self._weights = faults.weights()
+            parked, self._parked = self._parked, []
+            for job in parked:
+                self.take(job)
+        self._plan_fault(faults)
+
     def _close(self, number: int, now_ns: int) -> None:
         del self.jobs[number]
         self._open -= 1
@@ -177,6 +278,10 @@ class Fleet(ABC):
         self._arrivals.ended(number, now_ns)
 
     def _on_arrival(self, number: int) -> None:
+        known = self.jobs.get(number)
+        if known is not None:
+            self.take(known)
+            return
         request = self._requests[number]
         job = Job(number, request, self.clock.now_ns, self.objective(request.slo_class), self._block_tokens)
         predicted = self._lengths.predict(number, request)

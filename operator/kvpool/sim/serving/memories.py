@@ -122,7 +122,8 @@ class BringUp:
     def begin(self, job: Job, place: int, timing: TimingModel) -> None:
         """Bring up what lies below the instance at that place, when that is faster than computing it."""
         hierarchy = self._memories.hierarchies[place]
-        if not hierarchy.stores:
+        if not hierarchy.stores or job.number in self._jobs:
+            # Also one that began again while its prefix was on its way to an instance that died.
             return
         size = hierarchy.device.block_tokens
         found = hierarchy.find(job.blocks[: (job.prompt_tokens - 1) // size])

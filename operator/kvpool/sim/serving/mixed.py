@@ -39,6 +39,7 @@ class MixedFleet(Fleet):
             MixedInstance(spec.timing, memory, spec.most_running, design.chunk_tokens, spec.link)
             for spec, memory in zip(design.instances, self._memories.hierarchies, strict=True)
         ]
+        self._all_places = list(range(len(self._instances)))
         beliefs = [spec.believed for spec in design.instances]
         self._views = views_of(self._instances, beliefs, self.clock, design.report_interval_ns)
 
@@ -64,14 +65,30 @@ class MixedFleet(Fleet):
         if longest > min(instance.capacity_tokens for instance in self._instances):
             self.refuse(job, TOO_LONG)
             return
-        overlaps = tuple(Overlap(instance.hit_tokens(job)) for instance in self._instances)
-        place = self._router.choose(self.ask(job, 0, overlaps), self._views, self.clock.now_ns)
+        places = self.open_places()
+        if places is None:
+            places = self._all_places
+        elif not places:
+            self.park(job)
+            return
+        overlaps = tuple(Overlap(self._instances[place].hit_tokens(job)) for place in places)
+        views = [self._views[place] for place in places]
+        place = places[self._router.choose(self.ask(job, 0, overlaps), views, self.clock.now_ns)]
+        if self.is_refused(job, place):
+            return
         instance = self._instances[place]
         job.prefill_place = job.decode_place = place
         self._bring_up.begin(job, place, instance.timing)
         instance.send(job, self.clock.now_ns)
         self._views[place].sent(job)
         self._plan_step(place)
+
+    def fail(self, place: int) -> None:
+        """All requests there begin again elsewhere."""
+        for job in self._instances[place].fail():
+            self._views[place].ended(job)
+            self.again(job)
+        self.agenda.cancel(Kind.STEP, place)
 
     def _on_load(self, store: int) -> None:
         for job in self._bring_up.on_load(store):
@@ -114,8 +131,8 @@ class MixedFleet(Fleet):
         return FleetRun(
             outcomes=outcomes,
             end_ns=self.clock.now_ns,
-            decode_steps=sum(instance.steps for instance in instances),
-            made_tokens=sum(instance.made_tokens for instance in instances),
+            decode_steps=sum(instance.steps + instance.lost_steps for instance in instances),
+            made_tokens=sum(instance.made_tokens + instance.lost_tokens for instance in instances),
             computed_tokens=sum(instance.computed_tokens for instance in instances),
             evicted_blocks=sum(instance.memory.device.evicted_blocks for instance in instances),
             capacity_tokens=sum(instance.capacity_tokens for instance in instances),
@@ -124,4 +141,5 @@ class MixedFleet(Fleet):
             unique_share=self._memories.unique_share(),
             links=self._memories.links(),
             samples=tuple(self.samples),
+            events=tuple(self.words),
         )

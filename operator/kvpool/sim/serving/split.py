@@ -86,6 +86,10 @@ class SplitFleet(Fleet):
 
     def take(self, job: Job) -> None:
         """Route it; what can never fit is refused at once."""
+        if job.is_computed:
+            # It could not be handed on, and its KV is still at its source.
+            self._send_to_decode(job)
+            return
         if job.prompt_tokens > max(spec.capacity_tokens for spec in self._design.prefill):
             self.refuse(job, TOO_LONG_TO_PREFILL)
             return
@@ -114,6 +118,32 @@ class SplitFleet(Fleet):
         instance.send(job)
         self._start_prefill(job.prefill_place)
 
+    def fail(self, place: int) -> None:
+        """A decode instance died: what had landed begins again, the rest is still at its source."""
+        lost, arriving = self._decode[place].fail()
+        self.agenda.cancel(Kind.STEP, place)
+        self.agenda.cancel(Kind.LINK, place)
+        for number in arriving:
+            self.agenda.cancel(Kind.SETUP, number)
+            self._views[place].ended(self.jobs[number])
+            if self.jobs[number].is_computed:
+                self._send_to_decode(self.jobs[number])
+            else:
+                self.jobs[number].decode_place = -1
+        for job in lost:
+            self._views[place].ended(job)
+            if job.is_landed:
+                self.again(job)
+            else:
+                self._send_to_decode(job)
+
+    def _withdraw(self, job: Job) -> None:
+        """An answer of one token was made by prefill: the room reserved for it is free."""
+        if job.decode_place >= 0:
+            self._decode[job.decode_place].withdraw(job)
+            self._views[job.decode_place].ended(job)
+            self._grant(job.decode_place)
+
     def _on_load(self, store: int) -> None:
         for job in self._bring_up.on_load(store):
             self._start_prefill(job.prefill_place)
@@ -127,6 +157,7 @@ class SplitFleet(Fleet):
 
     def _on_prefill(self, place: int) -> None:
         job = self._prefill[place].finish()
+        job.is_computed = True
         if self._design.first_token is FirstToken.PREFILL:
             job.first_ns = self.clock.now_ns
             job.left_tokens -= 1
@@ -135,10 +166,9 @@ class SplitFleet(Fleet):
             job.end_ns = job.first_ns
             self._prefill[place].release(job)
             if self._design.hand_off is HandOff.DESTINATION_FIRST:
-                self._decode[job.decode_place].withdraw(job)
-                self._grant(job.decode_place)
+                self._withdraw(job)
             self.end(job)
-        elif self._design.hand_off is HandOff.DESTINATION_FIRST:
+        elif self._design.hand_off is HandOff.DESTINATION_FIRST and job.decode_place >= 0:
             self._transfer(job)
         else:
             self._send_to_decode(job)
@@ -146,7 +176,15 @@ class SplitFleet(Fleet):
 
     def _send_to_decode(self, job: Job) -> None:
         ask = self.ask(job, self._design.bytes_per_token, ())
-        place = self._router.choose(ask, self._views, self.clock.now_ns)
+        places = self.open_places()
+        if places is not None and not places:
+            self.park(job)
+            return
+        views = self._views if places is None else [self._views[place] for place in places]
+        place = self._router.choose(ask, views, self.clock.now_ns)
+        place = place if places is None else places[place]
+        if self.is_refused(job, place):
+            return
         job.decode_place = place
         self._decode[place].send(job, self.clock.now_ns)
         self._views[place].sent(job)
@@ -155,10 +193,10 @@ class SplitFleet(Fleet):
     def _grant(self, place: int) -> None:
         """Send on whoever has room at the destination now."""
         for job in self._decode[place].grant(self.clock.now_ns):
-            if self._design.hand_off is HandOff.DESTINATION_FIRST:
-                self._send_to_prefill(job)
-            else:
+            if job.is_computed:
                 self._transfer(job)
+            else:
+                self._send_to_prefill(job)
         self._plan_step(place)
 
     def _transfer(self, job: Job) -> None:
@@ -222,8 +260,8 @@ class SplitFleet(Fleet):
         return FleetRun(
             outcomes=outcomes,
             end_ns=self.clock.now_ns,
-            decode_steps=sum(instance.steps for instance in self._decode),
-            made_tokens=sum(instance.made_tokens for instance in self._decode),
+            decode_steps=sum(instance.steps + instance.lost_steps for instance in self._decode),
+            made_tokens=sum(instance.made_tokens + instance.lost_tokens for instance in self._decode),
             computed_tokens=sum(instance.computed_tokens for instance in self._prefill),
             evicted_blocks=sum(instance.memory.device.evicted_blocks for instance in self._prefill),
             capacity_tokens=sum(
@@ -234,4 +272,5 @@ class SplitFleet(Fleet):
             unique_share=self._memories.unique_share(),
             links={**links, **self._memories.links()},
             samples=tuple(self.samples),
+            events=tuple(self.words),
         )

@@ -191,6 +191,10 @@ class ReportedView:
     def sent(self, job: Job) -> None:
         """Count it at once: the next report may be far."""
         objective = job.objective
+        if job.number in self._entered:
+            # It was lost with the instance and comes again before a report told so.
+            self._ended.remove(job)
+            self._forget(job)
         end = self.pending.enter(job.expected_tokens, job.need_tokens, objective.weight, objective.tpot_ns)
         self._entered[job.number] = (end, job)
         self.outstanding += 1
@@ -215,10 +219,13 @@ class ReportedView:
         self._arrived_ns = now + instance.backlog_ns(now)
         self._sequences = seen_sequences(instance)
         for job in self._ended:
-            end, _ = self._entered.pop(job.number)
-            self.pending.leave(end, job.need_tokens, job.objective.weight, job.objective.tpot_ns)
+            self._forget(job)
         self._ended.clear()
         self._move_ends()
+
+    def _forget(self, job: Job) -> None:
+        end, _ = self._entered.pop(job.number)
+        self.pending.leave(end, job.need_tokens, job.objective.weight, job.objective.tpot_ns)
 
     def _move_ends(self) -> None:
         """Take over when the instance expects each to end: those that had to wait end later than thought."""
