@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_model
+from kvpool.cli.planning.html.simulation import simulation_page
 from kvpool.cli.planning.own_rule import OwnRule, own_rule
 from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.simulation import simulation_screen
@@ -24,6 +26,7 @@ from kvpool.sim.workloads.reading import Reading
 from kvpool.sim.workloads.request import Workload
 
 CSV: Final = "csv"
+HTML: Final = "html"
 MOST_SEEDS: Final = 1000
 
 
@@ -48,10 +51,10 @@ MOST_SEEDS: Final = 1000
 @click.option(
     "-o",
     "--output",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, CSV]),
+    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, CSV, HTML]),
     default=Format.TABLE.value,
     show_default=True,
-    help="How to print; times of json, yaml and csv are nanoseconds.",
+    help="How to print; times of json, yaml and csv are nanoseconds, html is one file with plots.",
 )
 @reading_flags
 def simulate_run(
@@ -74,6 +77,9 @@ def simulate_run(
     reports = [_simulated(scenario, workload, scenario.seed + more, rule, policy) for more in range(seeds)]
     if output == CSV:
         click.echo(csv_text(reports), nl=False)
+        return
+    if output == HTML:
+        click.echo(simulation_page(scenario, reports, version("kvpool"), policy or ""), nl=False)
         return
     answer_as(simulation_screen(reports), Format(output))
 

@@ -144,6 +144,11 @@ def _links(report: Report) -> Table:
 
 
 def _origin(report: Report) -> Lines:
+    return Lines("Made from", origin_lines(report))
+
+
+def origin_lines(report: Report) -> list[str]:
+    """Say where constants, workload and scenario are from."""
     inputs = report.inputs
     lines = [
         f"constants of {one.instances} instances: {one.provenance}, {one.source}"
@@ -153,4 +158,4 @@ def _origin(report: Report) -> Lines:
     lines.append(f"workload: {inputs.source}, sha256 {inputs.workload_sha256}")
     lines += [f"  {reason}: {count}" for reason, count in inputs.notes.items()]
     lines.append(f"scenario: sha256 {inputs.scenario_sha256}, seed {inputs.seed}")
-    return Lines("Made from", lines)
+    return lines

@@ -73,7 +73,7 @@ def _reasons(report: Report) -> Iterator[str]:
         waiting = max(sample.waiting for sample in report.timeline)
         yield (
             f"running requests filled at most {100 * most:.0f} % of the accelerators' memory for KV;"
-            f" at most {waiting:,} requests waited"
+            f" {waiting:,} waited at most"
         )
     if totals.preempted:
         yield f"{totals.preempted:,} times a request had to give its KV back"
