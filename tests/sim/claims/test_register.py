@@ -1,0 +1,49 @@
+"""Every published claim is in the register once, with its parameters in a file for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kvpool.cli.planning.claims import TRACE_FILES
+from kvpool.cli.planning.trace_files import open_workload
+from kvpool.sim.claims.experiment import Experiment
+from kvpool.sim.claims.register import EXPERIMENTS
+from kvpool.sim.claims.row import Kind, Verdict
+
+ROOT = Path(__file__).resolve().parents[3]
+CLAIMS = ROOT / "docs" / "claims"
+NUMBERS = [*(f"C{number}" for number in range(1, 22)), "E1b"]
+
+
+def named(experiment: Experiment) -> str:
+    return experiment.claim.number
+
+
+def test_every_claim_is_there_once_and_in_order() -> None:
+    assert [experiment.claim.number for experiment in EXPERIMENTS] == NUMBERS
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=named)
+def test_the_parameters_of_a_claim_are_those_of_its_file(experiment: Experiment) -> None:
+    written = yaml.safe_load((CLAIMS / f"{experiment.claim.number.lower()}.yaml").read_text())
+    assert experiment.parameters.model_validate(written) == experiment.parameters()
+    assert set(written) == set(experiment.parameters.model_fields), "a file leaves no parameter unsaid"
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=named)
+def test_a_claim_comes_out_in_its_reduced_setting(experiment: Experiment) -> None:
+    traces = ROOT / "traces"
+    workloads = {name: open_workload(traces / f"{TRACE_FILES[name]}.gz") for name in experiment.traces}
+    parameters = experiment.parameters.model_validate(experiment.reduced)
+    first = experiment.run(parameters, workloads)
+    assert first.claim == experiment.claim
+    assert (first.verdict is Verdict.IDENTITY) == (first.claim.kind is Kind.IDENTITY)
+    assert first.verdict is not Verdict.NOT_RUN
+    assert first.verdict is not Verdict.NO, first.ours
+    assert first.ours
+    assert first.band
+    assert first.verdict is not Verdict.PARTLY or first.knob, "what holds in part says what decides"
+    assert set(first.checksums) <= {workload.source for workload in workloads.values()}
