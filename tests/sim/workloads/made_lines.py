@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-SHARED_TRACES = Path(__file__).resolve().parents[4] / "shared" / "traces"
-"""Public traces beside the checkout, where there are any."""
+PUBLIC_TRACES = Path(__file__).resolve().parents[3] / "traces"
+"""The public traces of this repository, each packed."""
 
 
 def line(**fields: object) -> bytes:

@@ -1,10 +1,12 @@
 """The CSV forms, and Qwen's: columns by name, moments, sessions, made arrivals."""
 
+import gzip
+
 import pytest
 
 from kvpool.sim.workloads.load import load
 from kvpool.sim.workloads.reading import Reading, TraceError
-from tests.sim.workloads.made_lines import SHARED_TRACES, line
+from tests.sim.workloads.made_lines import PUBLIC_TRACES, line
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 V1 = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
@@ -134,10 +136,7 @@ def test_arrivals_made_for_lengths_have_the_rate_and_the_seed() -> None:
 def test_the_public_tables_are_read_whole(
     name: str, requests: int, mean_prompt: int, mean_output: int
 ) -> None:
-    path = SHARED_TRACES / name
-    if not path.exists():
-        pytest.skip(f"{name} is not beside the checkout")
-    with path.open("rb") as lines:
+    with gzip.open(PUBLIC_TRACES / f"{name}.gz") as lines:
         workload = load(lines, name)
 
     assert len(workload.requests) == requests
