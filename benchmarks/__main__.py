@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import measures
+from benchmarks import measures, planner
 
 
 def main() -> None:
@@ -17,6 +17,7 @@ def main() -> None:
     console.print("Times of one run on this machine (CPU time, but for writing). Compare the ratios.")
     show(console, "Facts", measures.events())
     show(console, "Planning", measures.planning())
+    show(console, "Rules of the planner", planner.answers())
     show(console, "Writing", asyncio.run(measures.applies()))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -73,14 +72,3 @@ def test_healthy_members_always_get_something_the_best_gets_all_and_others_get_n
         assert got[one.name] <= 100
     if any(one.healthy for one in members):
         assert max(got.values()) == 100
-
-
-@pytest.mark.parametrize(("count", "most_seconds"), [(64, 0.001), (1000, 0.020)])
-def test_shares_are_quick_enough_to_be_made_anew_with_every_report(count: int, most_seconds: float) -> None:
-    members = [member(str(n), slow=n % 3 == 0, usage=n % 10 / 10) for n in range(count)]
-    taken = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        shares(members, SETTINGS)
-        taken.append(time.perf_counter() - begun)
-    assert min(taken) < most_seconds
