@@ -20,7 +20,8 @@ MS = 1_000_000
 QUICK = Quantiles(100, MS, MS, MS, MS, MS)
 SLOW = Quantiles(100, MS, MS, 900 * MS, 2000 * MS, 3000 * MS)
 IDLE = tuple(Sample(at, 1, 0, 100, 0) for at in range(10))
-FULL = (*IDLE[:8], Sample(8, 9, 3, 950, 0), Sample(9, 9, 4, 990, 0))
+BUSY = (*IDLE[:8], Sample(8, 9, 3, 150, 0), Sample(9, 9, 4, 190, 0))
+FULL = (*BUSY, Sample(10, 9, 5, 950, 0), Sample(11, 9, 6, 990, 0))
 TOTALS = Totals(100, 100, {}, 10**9, 1, 1, 0, 1, 0, 0, 1, 0, 1.0, 1000, {})
 
 
@@ -46,6 +47,8 @@ def two_links(busy_share: float) -> tuple[LinkFigures, ...]:
         (report(99), "Nothing"),
         (report(60), "Time"),
         (report(60, timeline=FULL), "Memory"),
+        (report(60, timeline=BUSY), "Time"),
+        (report(60, timeline=(*FULL, *BUSY)), "Time"),
         (report(60, totals=replace(TOTALS, preempted=11)), "Memory"),
         (report(60, links=two_links(0.95)), "Link"),
         (report(60, links=two_links(0.5)), "Time"),
@@ -61,6 +64,13 @@ def test_the_promise_that_broke_is_named_with_both_times() -> None:
     told = binding_of(report(60)).reasons
     assert "interactive: time to first token was 900.0 ms or more for 5 %, promised were 500.0 ms" in told
     assert not any("time per token" in line for line in told)
+
+
+def test_how_much_of_the_waiting_was_for_memory_is_told() -> None:
+    assert (
+        "of the waiting, 61 % was done while that memory was full"
+        in binding_of(report(60, timeline=FULL)).reasons
+    )
 
 
 def test_refused_requests_are_told_with_the_reason() -> None:

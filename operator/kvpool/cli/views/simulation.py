@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kvpool.cli.screen import Column, Lines, Screen, Section, Table
 from kvpool.cli.views.figures import as_document, joined, size_text
+from kvpool.sim.report.binding import binding_of
 from kvpool.sim.report.document import document
 from kvpool.sim.report.figures import Latencies, Report
 
@@ -31,7 +32,11 @@ def simulation_screen(reports: Sequence[Report]) -> Screen:
         sections.append(_boundaries(first))
     sections.append(_links(first))
     sections.append(_origin(first))
-    return Screen(sections, as_document({"runs": [document(report) for report in reports]}))
+    return Screen(sections, as_document({"runs": [_document(report) for report in reports]}))
+
+
+def _document(report: Report) -> dict[str, object]:
+    return {**document(report), "binding": binding_of(report)}
 
 
 def milliseconds(time_ns: int) -> str:
@@ -53,6 +58,7 @@ def percent(share: float) -> str:
 def _summary(report: Report) -> Lines:
     totals = report.totals
     lines = [
+        binding_of(report).verdict,
         f"{totals.served} of {totals.requests} requests served in {totals.end_ns / 1e9:.1f} s",
         f"goodput {percent(report.goodput)}; {totals.output_tokens_per_second:.0f} output tokens/s",
         f"{percent(totals.hit_share)} of the prompt tokens were cached",

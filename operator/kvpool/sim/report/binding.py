@@ -8,8 +8,10 @@ from kvpool.sim.report.figures import ClassFigures, Report
 
 FULL: Final = 0.9
 """From which share of its room on a memory counts as full, and of the run on a link as always busy."""
-OFTEN: Final = 0.1
-"""From which share of the moments on something happens often."""
+MANY: Final = 0.1
+"""From which share of the requests on many had to give their KV back."""
+MOST: Final = 0.5
+"""From which share on it is most of the waiting."""
 NEARLY_ALL: Final = 0.99
 """Goodput from which on nothing is said to bind."""
 
@@ -29,9 +31,8 @@ def binding_of(report: Report) -> Binding:
     """Say which limit binds.
 
     Nothing does when nearly all requests were served within their promises. Else it is the memory for KV,
-    when it was full with running requests often while others waited, or requests had to give their KV back;
-    else the busiest link, when it was hardly ever idle; else the time of the instances themselves, as all
-    else had room.
+    when most of the waiting was done while it was full with running requests, or many had to give their KV
+    back; else the busiest link, when it was hardly ever idle; else the time of the instances themselves.
     """
     reasons = tuple(_reasons(report))
     goodput = f"{100 * report.goodput:.1f} %"
@@ -45,21 +46,21 @@ def binding_of(report: Report) -> Binding:
         return Binding("Link", f"Link {busiest.name} binds: {kept}.", reasons)
     return Binding(
         "Time",
-        f"The time of the instances binds: {kept}, and neither memory nor links were full.",
+        f"The time of the instances binds: {kept}; neither memory nor links held them up.",
         reasons,
     )
 
 
 def _memory_is_full(report: Report) -> bool:
-    if report.totals.preempted > OFTEN * report.totals.served:
-        return True
-    return _share_of_moments_full(report) >= OFTEN
+    return report.totals.preempted > MANY * report.totals.served or _waited_for_memory(report) >= MOST
 
 
-def _share_of_moments_full(report: Report) -> float:
+def _waited_for_memory(report: Report) -> float:
+    """Of the waiting, the share that was done while running requests filled the memory."""
     full = FULL * report.totals.capacity_tokens
-    moments = [sample for sample in report.timeline if sample.waiting and sample.used_tokens >= full]
-    return len(moments) / len(report.timeline) if report.timeline else 0.0
+    waited = sum(sample.waiting for sample in report.timeline)
+    for_memory = sum(sample.waiting for sample in report.timeline if sample.used_tokens >= full)
+    return for_memory / waited if waited else 0.0
 
 
 def _reasons(report: Report) -> Iterator[str]:
@@ -75,6 +76,9 @@ def _reasons(report: Report) -> Iterator[str]:
             f"running requests filled at most {100 * most:.0f} % of the accelerators' memory for KV;"
             f" {waiting:,} waited at most"
         )
+        if waiting:
+            share = 100 * _waited_for_memory(report)
+            yield f"of the waiting, {share:.0f} % was done while that memory was full"
     if totals.preempted:
         yield f"{totals.preempted:,} times a request had to give its KV back"
     busiest = max(report.links, key=lambda link: link.busy_share, default=None)

@@ -10,8 +10,8 @@ from kvpool.cli.planning.html.markup import Markup, element, joined, text
 
 ROW: Final = 42
 EDGE: Final = 14
-COLOURS: Final = ("c1", "c3", "c6")
-"""Of the marks of a row, from the shortest to the longest."""
+DOTS: Final = (("c1", 4.5), ("c3", 5.5), ("c6", 6.5))
+"""Colour and radius of the marks of a row, from the shortest to the longest: equal ones show as rings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,9 @@ def spreads(
         x = scale.at(value)
         marks.append(element("g", told, line(x, 0, x, bottom, "stroke promise")))
     marks += [_row(row, place * ROW, scale.at, names, say) for place, row in enumerate(rows)]
-    legend = [Entry(name, colour) for name, colour in zip(names, COLOURS, strict=False)]
+    legend = [
+        Entry(name, colour) for name, colour in zip(names, (colour for colour, _ in DOTS), strict=False)
+    ]
     if shown:
         legend.append(Entry("promised", "promise", dashed=True))
     return Plot(bottom + 20, marks, spoken, legend)
@@ -66,7 +68,9 @@ def _row(
         label(row.told, WIDTH, top + 12, "label halo", "end"),
         line(min(places), y, max(places), y, "span"),
     ]
-    for name, value, x, colour in reversed(list(zip(names, row.values_ns, places, COLOURS, strict=False))):
+    for name, value, x, (colour, radius) in reversed(
+        list(zip(names, row.values_ns, places, DOTS, strict=False))
+    ):
         told = element("title", text(f"{row.name}: {name} {say(value)}"))
-        parts.append(element("circle", told, cx=x, cy=y, r=5, class_=f"dot {colour}"))
+        parts.append(element("circle", told, cx=x, cy=y, r=radius, class_=f"dot {colour}"))
     return joined(parts)

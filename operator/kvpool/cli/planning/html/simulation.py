@@ -19,6 +19,7 @@ from kvpool.sim.report.figures import Quantiles, Report, TierFigures
 from kvpool.sim.scenario import Scenario
 
 MOST_LINKS: Final = 24
+TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 SINGLE: Final = 180
 """Height of a panel that stands alone."""
 SMALL: Final = 64
@@ -234,10 +235,9 @@ def percent_short(share: float) -> str:
 
 
 def _axis_time(time_ns: float) -> str:
-    for least, name in ((1e9, "s"), (1e6, "ms")):
-        if time_ns >= least:
-            return f"{time_ns / least:,.10g} {name}"
-    return f"{time_ns / 1e3:,.10g} us"
+    scale, name = next(((size, unit) for size, unit in TIMES if time_ns >= size), TIMES[-1])
+    amount = time_ns / scale
+    return f"{amount:,.0f} {name}" if amount >= 1000 else f"{amount:.4g} {name}"
 
 
 def _compact(count: float) -> str:
