@@ -128,3 +128,13 @@ def test_a_step_that_runs_is_told_when_it_has_ended() -> None:
 def test_a_sequence_without_tokens_to_make_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Batch(Pace.of(FAST)).join(1, 10, 0)
+
+
+def test_a_sequence_that_is_taken_out_before_its_first_token_tells_none() -> None:
+    batch = Batch(Pace.of(TimingModel(0, 0, 0, 1000, 0, 0)))
+    for ident in (1, 2):
+        batch.join(ident, 10, 5)
+        batch.fresh.append(ident)
+    batch.remove(2)
+    batch.step()
+    assert [ident for ident, _ in batch.firsts] == [1]

@@ -208,8 +208,15 @@ def c21(parameters: Bounds, _: Mapping[str, Workload]) -> ClaimRow:
         rate: {name: _reserved(parameters, rate, way) for name, way in ways.items()}
         for rate in parameters.rates_per_second
     }
-    means = [tried["bound"].mean_seconds < tried["point"].mean_seconds for tried in found.values()]
-    tails = [tried["bound"].p99_seconds < tried["point"].p99_seconds for tried in found.values()]
+    sooner = [
+        better
+        for tried in found.values()
+        for other in ("point", "longest")
+        for better in (
+            tried["bound"].mean_seconds < tried[other].mean_seconds,
+            tried["bound"].p99_seconds < tried[other].p99_seconds,
+        )
+    ]
     return ClaimRow(
         UPPER_BOUNDS,
         ours="; ".join(
@@ -217,11 +224,15 @@ def c21(parameters: Bounds, _: Mapping[str, Workload]) -> ClaimRow:
             f"against the longest answer, {_change(tried, 'nothing')} against nothing reserved"
             for rate, tried in found.items()
         ),
-        band="direction: mean and P99 end to end lower with bounds than with point estimates, at every load",
-        verdict=overall([*means, *tails]),
+        band=(
+            "direction: mean and P99 end to end lower with bounds than with point estimates, and than with "
+            "the longest answer reserved, at every load"
+        ),
+        verdict=overall(sooner),
         knob=(
-            "what bounds are compared with: most against reserving the longest answer; against points only "
-            "the tail, as a preempted answer is soon computed again and points let more requests in"
+            "what bounds are compared with: they win by far against reserving the longest answer; against "
+            "points they lose, as an answer that is preempted is soon computed again, while memory that is "
+            "reserved and not used keeps others waiting. MAPS' order within an instance is not modelled"
         ),
         figures={
             f"{rate:g}/s, {name}: {what}": round(value, 3)

@@ -89,6 +89,9 @@ class Batch:
         heapify(self._ends)
         self.kv_tokens -= self._offsets.pop(ident) + self.steps
         self.running -= 1
+        if ident in self.fresh:
+            # It goes before its first token: that is told when it is back.
+            self.fresh.remove(ident)
         return left
 
     def idle_until(self, ticks: int) -> None:
