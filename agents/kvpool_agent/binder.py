@@ -27,6 +27,9 @@ NANOSECONDS = 1_000_000_000
 MOST_ROUNDS = 4
 STEADY = frozenset({RecordPhase.BOUND, RecordPhase.LOST, RecordPhase.RELEASED})
 
+REMOVE_TRIES = 3
+"""Of a unit's folder, into which the lease is written about once a second meanwhile."""
+
 
 class Binder:
     """All units of the node. Its methods block (fsync, mount) and are called from one thread at a time."""
@@ -245,12 +248,16 @@ class Binder:
                 raise ActionError(f"{file} is in use by {by}; it is kept until that ends")
         self._journal.write(dataclasses.replace(record, phase=RecordPhase.RELEASING))
         file.unlink(missing_ok=True)
-        for name in (contract.SPEC_FILE, contract.LEASE_FILE, contract.STATUS_FILE):
-            (self._directory(record) / name).unlink(missing_ok=True)
-            for unfinished in self._directory(record).glob(f".{name}.*"):
-                unfinished.unlink(missing_ok=True)  # of a keeper or an agent that was killed as it wrote
-        for action in reversed(record.actions):
-            actions.undo(action)
+        directory = self._directory(record)
+        for _ in range(REMOVE_TRIES):
+            for name in (contract.SPEC_FILE, contract.LEASE_FILE, contract.STATUS_FILE):
+                (directory / name).unlink(missing_ok=True)
+                for unfinished in directory.glob(f".{name}.*"):
+                    unfinished.unlink(missing_ok=True)  # of a keeper or an agent that was killed as it wrote
+            for action in reversed(record.actions):
+                actions.undo(action)
+            if not directory.exists():
+                break  # else the lease was told to the keeper just then
         self._journal.write(dataclasses.replace(record, phase=RecordPhase.RELEASED, message=""))
 
     def _directory(self, record: Record) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kvpool_agent import actions
 from kvpool_agent.backends.tmpfs import Ability
 from kvpool_agent.devices.simulated import SimulatedDevices
 from kvpool_agent.epochs import EpochGate
@@ -16,6 +17,7 @@ from kvpool_agent.journal import Journal
 from kvpool_agent.lease import LeaseBook
 from kvpool_agent.places import Places
 from kvpool_agent.plan_apply import plan_by_name
+from kvpool_agent.units import Action
 from kvpool_keeper import contract
 from kvpool_keeper.contract import ContractError, KeeperSpec, KeeperStatus, Release
 from kvpool_keeper.segment import SegmentError, allocate
@@ -107,6 +109,26 @@ def test_a_unit_leaves_nothing_of_writers_that_were_killed(tmp_path: Path) -> No
     for name in (".status.json.77", ".spec.json.78"):
         (directory / name).touch()
     machine.live(Release.NOW)
+    assert not directory.exists()
+
+
+def test_a_unit_leaves_nothing_when_its_keeper_is_told_of_the_lease_as_it_goes(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Ability(mount=False), "file")
+    machine.live(Release.NONE)
+    directory = machine.places.unit(machine.unit.name, 1)
+    undo = actions.undo
+    told: list[Action] = []
+
+    def late(action: Action) -> None:
+        if not told:
+            told.append(action)
+            (directory / contract.LEASE_FILE).write_text("{}")
+        undo(action)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kvpool_agent.actions.undo", late)
+        machine.live(Release.NOW)
+    assert told
     assert not directory.exists()
 
 
