@@ -115,8 +115,7 @@ def _requests(report: Report) -> Markup:
     plot = over_time([sample.time_ns for sample in samples], [panel], height, spoken, moments)
     note = "All instances together, at single moments."
     if moments:
-        note += " Dotted: " + "; ".join(f"{milliseconds(one.time_ns)} {one.words}" for one in moments[:6])
-        note += " ..." if len(moments) > 6 else "."
+        note += " Dotted: what happened to the fleet, told before the tables."
     return figure("requests", "Requests running and waiting", note, plot)
 
 
