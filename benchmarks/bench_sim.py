@@ -23,13 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from kvpool.cli.planning.trace_files import open_workload
-from kvpool.plan.routing.counting import RoundRobin
+from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.cards import LINKS
 from kvpool.plan.timing.constants import FITTED
 from kvpool.sim.serving.design import InstanceSpec, MixedDesign
 from kvpool.sim.serving.mixed import MixedFleet
 from kvpool.sim.serving.run import FleetRun
+from kvpool.sim.streams import Stream
 from kvpool.sim.workloads.request import Workload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,19 +57,19 @@ class Timed:
     run: FleetRun
 
 
-def simulated(workload: Workload, instances: int, capacity_tokens: int) -> FleetRun:
-    """Serve a workload on so many H200s, one after the other."""
+def simulated(workload: Workload, instances: int, capacity_tokens: int, rule: str) -> FleetRun:
+    """Serve a workload on so many H200s."""
     spec = InstanceSpec(FITTED["H200", "Qwen3-8B", 1].timing, capacity_tokens, LINKS["InfiniBand-400G"])
     design = MixedDesign((spec,) * instances, BYTES_PER_TOKEN, OBJECTIVES)
-    return MixedFleet(design, RoundRobin()).run(workload)
+    return MixedFleet(design, ROUTERS[rule](Stream(1))).run(workload)
 
 
-def timed(workload: Workload, instances: int, capacity_tokens: int) -> Timed:
+def timed(workload: Workload, instances: int, capacity_tokens: int, rule: str) -> Timed:
     """Time one run. What was made before is not looked at again by the collector of garbage."""
     gc.collect()
     gc.freeze()
     wall, cpu = time.perf_counter(), time.process_time()
-    run = simulated(workload, instances, capacity_tokens)
+    run = simulated(workload, instances, capacity_tokens, rule)
     return Timed(time.perf_counter() - wall, time.process_time() - cpu, run)
 
 
@@ -113,7 +114,7 @@ def main() -> None:
         best: Timed | None = None
         theirs = float("inf")
         for _ in range(ROUNDS):
-            best = better(best, timed(workload, instances, CAPACITY_TOKENS))
+            best = better(best, timed(workload, instances, CAPACITY_TOKENS, "RoundRobin"))
             theirs = min(theirs, yardstick_seconds(python, instances))
         assert best is not None
         tokens = best.run.made_tokens / best.wall_seconds
@@ -126,9 +127,9 @@ def main() -> None:
             f"{best.run.decode_steps / best.wall_seconds / 1e6:.1f} M, {tokens / 1e6:.1f} M",
         )
     agents = open_workload(AGENTS)
-    found = timed(agents, 8, AGENT_CAPACITY_TOKENS)
+    found = timed(agents, 8, AGENT_CAPACITY_TOKENS, "Dynamo")
     table.add_row(
-        f"710 agent sessions ({len(agents.requests)} requests), 8 instances",
+        f"710 agent sessions ({len(agents.requests)} requests), 8 instances, routed by prefix",
         f"{found.wall_seconds:.2f}",
         f"{found.cpu_seconds:.2f}",
         "-",
