@@ -191,10 +191,10 @@ def test_a_node_that_dies_for_good_is_left_by_its_lease_and_its_pods_are_not_wai
     units = site.generations(POOL)
     died = time.monotonic()
     with site.without_power(node):
-        site.admin.delete("v1", "Pod", engine, NAMESPACE)  # as a person would, who then waits for it
         moved = wait_until(lambda: _moved(site, name, epoch), MOVE_SECONDS, "the slot to be bound anew")
         bound_seconds = time.monotonic() - died
         numbers.seconds["power cut to the slot bound elsewhere"] = bound_seconds
+        site.admin.delete("v1", "Pod", engine, NAMESPACE)  # as a person would, who then waits for it
         assert moved is not None
         assert moved["spec"]["seats"][0]["node"] == ENGINES[other][1]
         assert moved["spec"]["fencedBy"]["proof"] == "GuardExpiry"
