@@ -62,15 +62,17 @@ def report(folder: Path, *arguments: str, stdin: str | None = None) -> Path:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {
         name: report(tmp_path_factory.mktemp(name), "simulate", str(EXAMPLES / f"simulate-{name}.yaml"))
-        for name in ("tiers", "split", "agents")
+        for name in ("tiers", "split", "agents", "failure")
     }
+    for name in ("size-ratio", "size-outside-the-rack"):
+        made[name] = report(tmp_path_factory.mktemp(name), "size", "-f", str(EXAMPLES / f"{name}.yaml"))
     made["crowded"] = report(
         tmp_path_factory.mktemp("crowded"), "simulate", "-", "--seeds", "2", stdin=CROWDED
     )
     return made
 
 
-NAMES = ("tiers", "split", "agents", "crowded")
+NAMES = ("tiers", "split", "agents", "failure", "crowded", "size-ratio", "size-outside-the-rack")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -97,7 +99,7 @@ def test_every_plot_has_room_within_the_page_and_its_texts_within_the_plot(
     seen = tab.value(BOXES)
     assert seen["page"] == width
     assert [box["words"] for box in seen["past"] if not inside(box, 0, width)] == []
-    assert len(seen["figures"]) >= 6
+    assert len(seen["figures"]) >= 5
     for figure in seen["figures"]:
         drawing = figure["drawing"]
         assert inside(figure["box"], 0, width)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvpool.cli.planning.html.axes import Scale, duration_scale, log_ticks, round_ticks
+from kvpool.cli.planning.html.axes import Scale, amount_scale, log_ticks, round_ticks
 from kvpool.cli.planning.html.bars import Part, Row, bars
 from kvpool.cli.planning.html.drawing import LETTERS, WIDTH, Plot, figure, fitted
 from kvpool.cli.planning.html.lines import Moment, Panel, Series, over_time
@@ -48,7 +48,7 @@ def test_logarithmic_ticks_enclose_both_values_and_rise(low: float, ratio: float
 
 @given(st.lists(AMOUNTS, max_size=6), AMOUNTS)
 def test_a_scale_draws_nothing_beyond_its_ends(values: list[float], other: float) -> None:
-    scale, ticks = duration_scale(values, 10, 100, 6)
+    scale, ticks = amount_scale(values, 10, 100, 6)
     for value in (*values, *ticks, other):
         assert 10 <= scale.at(value) <= 100
     assert scale.at(ticks[0]) == 10

@@ -1,26 +1,38 @@
 """`kvpool size`: hardware options side by side."""
 
+import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 import click
 
 from kvpool.cli.answer import answer_as
-from kvpool.cli.faults import CliError
+from kvpool.cli.faults import CliError, ExitCode
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_document, read_model
-from kvpool.cli.planning.output import output_flag
+from kvpool.cli.planning.html.sizing import size_page
 from kvpool.cli.planning.sizing.asking import ask, instance_of
 from kvpool.cli.planning.sizing.measured import Measured
 from kvpool.cli.planning.sizing.options import SizingFile
 from kvpool.cli.planning.sizing.spares import ask_spares
 from kvpool.cli.planning.sizing.view import size_screen
 
+HTML: Final = "html"
+
 
 @click.command()
 @click.option(
     "-f", "--filename", "file", required=True, metavar="FILE", help="Options file; - is standard input."
 )
-@output_flag
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, HTML]),
+    default=Format.TABLE.value,
+    show_default=True,
+    help="How to print; json and yaml give bytes as integers, html is one file with plots.",
+)
 def size(file: str, output: str) -> None:
     """Compare hardware options: how many sessions each serves, what limits it, and what a session costs.
 
@@ -41,4 +53,10 @@ def size(file: str, output: str) -> None:
     domain = sizing.domain
     cards = sizing.serving.cards
     spares = None if domain is None else ask_spares(domain, instance.weight_bytes or 0, cards)
-    answer_as(size_screen(sizing, instance, answers, spares), Format(output))
+    screen = size_screen(sizing, instance, answers, spares)
+    if output != HTML:
+        answer_as(screen, Format(output))
+        return
+    click.echo(size_page(sizing, instance, answers, screen, version("kvpool")), nl=False)
+    if screen.findings:
+        sys.exit(ExitCode.FINDINGS)

@@ -57,8 +57,8 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
     return [10.0**power for power in range(first, last + every, every)]
 
 
-def duration_scale(values: list[float], start: float, stop: float, most: int) -> tuple[Scale, list[float]]:
-    """Return a scale for durations above 0, with its ticks: logarithmic when they differ much."""
+def amount_scale(values: list[float], start: float, stop: float, most: int) -> tuple[Scale, list[float]]:
+    """Return a scale for amounts above 0, with its ticks: logarithmic when they differ much."""
     low, high = (min(values), max(values)) if values else (1.0, 1.0)
     if high / low < LOG_FROM_RATIO:
         ticks = round_ticks(high, most)
