@@ -1,7 +1,7 @@
 """In which order idle blocks leave a memory: the least recent first, or by a rule of the planner."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from kvpool.plan.placement.eviction import EvictionRule, Key, Use
@@ -89,6 +89,20 @@ class RuledOrder:
         block = self._residents.pop(self._book.clock.now_ns)
         del self._blocks[block]
         return block, None
+
+    def add(self, blocks: Sequence[int]) -> None:
+        """Blocks became idle; where the rule ranks them alike, the first leaves first."""
+        for block in blocks:
+            self[block] = None
+
+    def discard(self, blocks: Sequence[int]) -> None:
+        """Idle blocks are used again."""
+        for block in blocks:
+            del self[block]
+
+    def take(self, count: int) -> list[int]:
+        """Take out the blocks that leave first."""
+        return [self.popitem()[0] for _ in range(count)]
 
     def clear(self) -> None:
         """Forget all of them."""

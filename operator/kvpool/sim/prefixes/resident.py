@@ -6,10 +6,11 @@ head: eviction is leaf-first without a tree (the free queue of vLLM v1 works ali
 costs one operation of a dictionary.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from kvpool.sim.prefixes.idle import IdleOrder, recency
+from kvpool.sim.prefixes.queue import LeavingOrder, RecencyQueue
 
 
 class ResidentPrefixes:
@@ -36,7 +37,7 @@ class ResidentPrefixes:
         capacity_tokens: int,
         block_tokens: int,
         heir: Callable[[int], None] | None = None,
-        order: IdleOrder | None = None,
+        order: LeavingOrder | None = None,
     ) -> None:
         if capacity_tokens < block_tokens:
             raise ValueError(f"{capacity_tokens} tokens of memory do not hold one block of {block_tokens}")
@@ -48,7 +49,7 @@ class ResidentPrefixes:
         self.evicted_blocks = 0
         self._pins: dict[int, int] = {}
         """Of every block that is here, how many requests use it; 0: it is idle."""
-        self._idle: IdleOrder = recency() if order is None else order
+        self._idle: LeavingOrder = RecencyQueue() if order is None else order
         self._heir = heir
 
     @property
@@ -82,20 +83,33 @@ class ResidentPrefixes:
         free = left // self.block_tokens
         if len(blocks) > free and sum(1 for block in blocks if not pins.get(block)) > free:
             return False
-        newly = 0
-        for block in blocks:
-            users = pins.get(block)
-            if users:
-                pins[block] = users + 1
-                continue
-            if users is not None:
-                del idle[block]
-            pins[block] = 1
-            newly += 1
-        self.pinned_blocks += newly
+        here = self.match(blocks)
+        again = []
+        for block in blocks[:here]:
+            users = pins[block]
+            pins[block] = users + 1
+            if not users:
+                again.append(block)
+        idle.discard(again)
+        self.pinned_blocks += len(again)
+        fresh = blocks[here:]
+        if pins.keys().isdisjoint(fresh):
+            pins.update(dict.fromkeys(fresh, 1))
+            self.pinned_blocks += len(fresh)
+        else:
+            self._pin(fresh)
         self.private_tokens += private_tokens
         self._make_room()
         return True
+
+    def _pin(self, blocks: Sequence[int]) -> None:
+        """Pin blocks of which some are here, and not the first."""
+        for block in blocks:
+            users = self._pins.get(block)
+            if users == 0:
+                self._idle.discard((block,))
+            self._pins[block] = (users or 0) + 1
+            self.pinned_blocks += not users
 
     def grow(self, count_tokens: int) -> None:
         """Take more private tokens for requests that run; idle blocks go for them.
@@ -110,14 +124,14 @@ class ResidentPrefixes:
 
     def release(self, blocks: Sequence[int], private_tokens: int) -> None:
         """Give a request's blocks back: shared ones stay as idle, private tokens are free."""
-        pins, idle = self._pins, self._idle
-        freed = 0
+        pins = self._pins
+        freed: list[int] = []
         for block in reversed(blocks):
             left = pins[block] = pins[block] - 1
             if not left:
-                idle[block] = None
-                freed += 1
-        self.pinned_blocks -= freed
+                freed.append(block)
+        self._idle.add(freed)
+        self.pinned_blocks -= len(freed)
         self.private_tokens -= private_tokens
 
     def forget(self) -> None:
@@ -133,9 +147,8 @@ class ResidentPrefixes:
         if excess <= 0:
             return
         self.evicted_blocks += excess
-        take, heir = idle.popitem, self._heir
-        for _ in range(excess):
-            block, _ = take(last=False)
-            del pins[block]
-            if heir is not None:
-                heir(block)
+        leaving = idle.take(excess)
+        deque(map(pins.__delitem__, leaving), maxlen=0)
+        if self._heir is not None:
+            for block in leaving:
+                self._heir(block)

@@ -12,7 +12,7 @@ from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.events import Agenda, Kind
 from kvpool.sim.instances.job import Job
 from kvpool.sim.prefixes.hierarchy import Hierarchy
-from kvpool.sim.prefixes.idle import IdleOrder, RuledOrder, UseBook, recency
+from kvpool.sim.prefixes.idle import RuledOrder, UseBook, recency
 from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.store import PrefixStore
 from kvpool.sim.serving.design import InstanceSpec, TierSpec
@@ -47,7 +47,7 @@ class Memories:
                 if store is None:
                     blocks = tier.capacity_tokens // block_tokens
                     is_exclusive = not tier.is_shared
-                    order = _order(book, top=False)
+                    order = recency() if book is None else RuledOrder(book, top=False)
                     store = PrefixStore(tier.tier, blocks, tier.link, order, heir, is_exclusive=is_exclusive)
                     self.stores.append(store)
                     self._names.append(tier.tier.name + ("" if tier.is_shared else f"-{place}"))
@@ -56,7 +56,8 @@ class Memories:
                 # What a shared tier gets a copy of at once needs none when it is evicted.
                 heir = None if tier.is_shared else store.put
                 stores.insert(0, store)
-            device = ResidentPrefixes(spec.capacity_tokens, block_tokens, heir, _order(book, top=True))
+            on_top = None if book is None else RuledOrder(book, top=True)
+            device = ResidentPrefixes(spec.capacity_tokens, block_tokens, heir, on_top)
             self.hierarchies.append(Hierarchy(device, stores))
 
     def links(self) -> dict[str, LinkUse]:
@@ -100,10 +101,6 @@ class Memories:
             resident += len(store)
             everywhere.update(store.blocks())
         return len(everywhere) / resident if resident else 1.0
-
-
-def _order(book: UseBook | None, *, top: bool) -> IdleOrder:
-    return recency() if book is None else RuledOrder(book, top=top)
 
 
 class BringUp:
