@@ -25,7 +25,7 @@ STYLE: Final = f"""
 html {{ -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }}
 body {{
   margin: 0 auto; padding: 2rem 1rem 3rem; max-width: 74rem; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+  font: .94rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
   overflow-wrap: anywhere;
 }}
 h1 {{ font-size: 1.7rem; line-height: 1.2; margin: 0 0 1rem; }}
@@ -95,10 +95,11 @@ pre {{
 @media print {{
   :root {{ color-scheme: light; {_LIGHT} }}
   @page {{ margin: 12mm; }}
-  body {{ max-width: none; padding: 0; font-size: 11px; print-color-adjust: exact; }}
+  html {{ font-size: 11px; }}
+  body {{ max-width: none; padding: 0; print-color-adjust: exact; }}
   .plots {{ grid-template-columns: 1fr 1fr; gap: 4mm; }}
   .scroll {{ overflow: visible; }}
-  table {{ font-size: 9px; }}
+  table {{ font-size: .78rem; }}
   h2, h3, caption {{ break-after: avoid; }}
   section, pre {{ break-inside: avoid-page; }}
 }}
