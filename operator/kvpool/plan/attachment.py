@@ -9,7 +9,7 @@ from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.observations import HOLDER_UNKNOWN, AgentView, OutputAck, SeatPhase
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.engines import PodBook, is_engine_pod, lives, role_spec
+from kvpool.plan.engines import PodBook, is_engine_pod, is_standby_pod, lives, role_spec, selector_of
 from kvpool.plan.moves import key_of
 from kvpool.rules.fencing import seat_under
 
@@ -33,6 +33,8 @@ def _on_seat(
         return _remembered(slot)
     view = seat_under(key_of(slot), slot.spec.epoch, agent)
     if view is not None and view.phase is SeatPhase.ATTACHED:
+        if _is_a_stranger(snapshot, slot, pods, view.pod_uid):
+            return None
         return Attached(
             pod_uid=view.pod_uid, pod_name=view.pod_name, endpoint=view.endpoint, epoch=slot.spec.epoch
         )
@@ -43,6 +45,19 @@ def _on_seat(
         if now.monotonic_seconds < agent.hello_at + REATTACH_GRACE_SECONDS:
             return _remembered(slot)
     return None
+
+
+def _is_a_stranger(snapshot: Snapshot, slot: EngineSlot, pods: PodBook, pod_uid: str) -> bool:
+    """Whether the pod that sits on the seat is surely none of the slot's group: agents know no selectors.
+
+    A pod that was not seen yet is no stranger, nor is any while the group or what it selects is unknown.
+    """
+    group = snapshot.groups.get(ObjectKey(slot.metadata.namespace, slot.spec.pd_group))
+    spec = role_spec(group, slot.spec.role) if group is not None else None
+    pod = pods.by_uid(pod_uid)
+    if group is None or spec is None or pod is None or selector_of(snapshot, group, spec) is None:
+        return False
+    return not is_engine_pod(snapshot, group, spec, pod) and not is_standby_pod(group, spec, pod)
 
 
 def _remembered(slot: EngineSlot) -> Attached | None:

@@ -61,3 +61,22 @@ def test_a_pod_that_ended_sits_nowhere_though_kubelet_is_silent(end: dict[str, o
 
 def test_the_silence_of_kubelet_gives_no_seat_either() -> None:
     assert attached_pod(HOLDER_UNKNOWN) is None
+
+
+def test_an_engine_of_another_workload_that_says_it_sits_on_the_seat_gets_nothing() -> None:
+    world = two_racks().start().run(3)
+    snapshot, slot = world.operator.snapshot(), world.slot()
+    key = next(key for key, pod in snapshot.pods.items() if pod.uid == ENGINE)
+    assert attached(snapshot, slot, PodBook(snapshot.pods), world.now) is not None
+    strange = {**snapshot.pods, key: replace(snapshot.pods[key], labels={"app": "other"})}
+    changed = replace(snapshot, pods=strange)
+    assert attached(changed, slot, PodBook(strange), world.now) is None
+
+
+def test_an_engine_whose_pod_was_not_seen_yet_keeps_its_seat() -> None:
+    world = two_racks().start().run(3)
+    snapshot, slot = world.operator.snapshot(), world.slot()
+    unseen = {key: pod for key, pod in snapshot.pods.items() if pod.uid != ENGINE}
+    found = attached(replace(snapshot, pods=unseen), slot, PodBook(unseen), world.now)
+    assert found is not None
+    assert found.pod_uid == ENGINE

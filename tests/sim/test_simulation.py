@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from kvpool.plan.placement.orders import Frequency
 from kvpool.plan.routing.counting import RoundRobin
 from kvpool.plan.routing.views import Draws
+from kvpool.sim import run
 from kvpool.sim.building import PlanError
 from kvpool.sim.report.document import document
-from kvpool.sim.run import run
 from kvpool.sim.scenario import Scenario
 
 PLAIN: dict[str, Any] = {
@@ -68,7 +68,7 @@ def test_another_seed_gives_another_run_and_the_same_seed_the_same() -> None:
 PROGRAM = """
 import json, sys
 from kvpool.sim.report.document import document
-from kvpool.sim.run import run
+from kvpool.sim import run
 from kvpool.sim.scenario import Scenario
 for text in json.load(sys.stdin):
     print(json.dumps(document(run(Scenario.model_validate(text)))))
