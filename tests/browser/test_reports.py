@@ -30,6 +30,19 @@ fleet:
 promises: {{interactive: {{ttft: 50ms, tpot: 8ms}}, {LONG!r}: {{}}}}
 workload: {{name: agents, parameters: {{loops: 80, seconds: 60}}}}
 """
+WIDE = f"""
+model: {{preset: Qwen3-8B}}
+serving: {{accelerator: H200, price: 19900}}
+sessions: {{context: 16000, newTokens: 500, returns: 1h, ttft: 2s}}
+options:
+  - name: {"an option " * 5}xx
+    links: [{{name: pcie, preset: PCIe5-x16}}]
+    tiers:
+      - {{name: {LONG[:60]!r}, modules: 16, size: 53G, path: [pcie], price: 9, watts: 8}}
+  - name: {"W" * 60}
+    links: [{{name: pcie, preset: PCIe5-x16}}]
+    tiers: [{{name: {"M" * 60}, modules: 16, size: 53G, path: [pcie], price: 9, watts: 8}}]
+"""
 # Boxes of what stands where: figures, and the texts of each drawing, with the width of the page.
 BOXES = """
 (() => {
@@ -64,6 +77,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         name: report(tmp_path_factory.mktemp(name), "simulate", str(EXAMPLES / f"simulate-{name}.yaml"))
         for name in ("tiers", "split", "agents", "failure")
     }
+    made["wide"] = report(tmp_path_factory.mktemp("wide"), "size", "-f", "-", stdin=WIDE)
     for name in ("size-ratio", "size-outside-the-rack"):
         made[name] = report(tmp_path_factory.mktemp(name), "size", "-f", str(EXAMPLES / f"{name}.yaml"))
     made["crowded"] = report(
@@ -72,7 +86,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
-NAMES = ("tiers", "split", "agents", "failure", "crowded", "size-ratio", "size-outside-the-rack")
+NAMES = ("tiers", "split", "agents", "failure", "crowded", "wide", "size-ratio", "size-outside-the-rack")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
