@@ -144,6 +144,13 @@ def test_a_report_without_a_timeline_leaves_those_plots_out() -> None:
     assert "requests" not in {figure.get("id") for figure in found.iter("figure")}
 
 
+def test_a_table_without_rows_says_so_and_is_none() -> None:
+    found = parsed(page({**PLAIN, "fleet": {"instances": 1}}))
+    assert "Links" not in {words(caption) for caption in found.iter("caption")}
+    links = next(part for part in found.iter("section") if words(part).startswith("Links"))
+    assert words(links) == "Links none"
+
+
 def test_a_rule_of_ones_own_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_newest_rule.py").write_text(
         "class Newest:\n    def key(self, use):\n        return (-use.turn,)\n"

@@ -10,6 +10,8 @@ def section_markup(section: Section) -> Markup:
     """Return one section of a screen."""
     if isinstance(section, Lines):
         return lines_markup(section.title, section.lines)
+    if not section.rows:
+        return lines_markup(section.title, [section.note or "none"])
     return _table(section)
 
 
@@ -37,7 +39,7 @@ def _table(table: Table) -> Markup:
         "table",
         element("caption", text(table.title)),
         element("thead", head),
-        element("tbody", joined(rows)) if rows else Markup(""),
+        element("tbody", joined(rows)),
     )
     scrolled = element("div", body, class_="scroll", tabindex="0", role="region", aria_label=table.title)
     note = [element("p", text(line), class_="note") for line in table.note.split("\n") if line]
