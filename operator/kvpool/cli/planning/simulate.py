@@ -20,8 +20,8 @@ from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.simulation import simulation_screen
 from kvpool.sim.report.document import csv_text
 from kvpool.sim.report.figures import Report
-from kvpool.sim.simulation import run, workload_of
 from kvpool.sim.scenario import Scenario
+from kvpool.sim.simulation import run, workload_of
 from kvpool.sim.workloads.reading import Reading
 from kvpool.sim.workloads.request import Workload
 

@@ -25,8 +25,8 @@ from kvpool.sim.claims.router_settings import CLEVER, RouterMix
 from kvpool.sim.pools.density import alone, parts
 from kvpool.sim.pools.pool import Card, Pool
 from kvpool.sim.pools.threshold import Question, Threshold, threshold
-from kvpool.sim.simulation import workload_of
 from kvpool.sim.scenario import Scenario
+from kvpool.sim.simulation import workload_of
 from kvpool.sim.workloads.generators.mix import Mix, mix
 from kvpool.sim.workloads.reading import Reading
 from kvpool.sim.workloads.request import Workload
