@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from tools.docs.claims_page import claims_page
 from tools.docs.fields_page import fields_page
 from tools.docs.metrics_page import metrics_page
 
@@ -31,7 +32,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def generated() -> dict[Path, str]:
     """Every generated page and its text."""
-    return {REFERENCE / "fields.md": fields_page(), REFERENCE / "metrics.md": metrics_page()}
+    return {
+        REFERENCE / "claims.md": claims_page(),
+        REFERENCE / "fields.md": fields_page(),
+        REFERENCE / "metrics.md": metrics_page(),
+    }
 
 
 if __name__ == "__main__":
