@@ -11,7 +11,7 @@ from kvpool.sim.claims.row import ClaimRow, Verdict
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """One row, the parameters it was run with, and how long that took."""
+    """One row, the parameters it was run with, and the processor seconds that it took."""
 
     row: ClaimRow
     parameters: Mapping[str, Any]
