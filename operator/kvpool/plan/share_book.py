@@ -4,6 +4,7 @@
 memory that engines say they use. What is not known makes nobody slower: then all get the full share.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from kvpool.api.common import Role
@@ -37,24 +38,31 @@ class ShareBook:
         self._now = now
         self._known: dict[tuple[ObjectKey, Role], dict[str, tuple[int, float | None]]] = {}
 
-    def share(self, group: PDGroup, slot: EngineSlot) -> tuple[int, Reason | None]:
-        """Return 1 to 100, and why it is below 100."""
+    def share(
+        self, group: PDGroup, slot: EngineSlot, before: Callable[[EngineSlot], int]
+    ) -> tuple[int, Reason | None]:
+        """Return 1 to 100, and why it is below 100.
+
+        `before` tells the share that a slot has, which is kept while it is nearly right; 0: none to keep.
+        """
         if group.spec.routing.policy is not RoutingPolicy.COMPLETION_TIME:
             return FULL_SHARE, None
         key = ObjectKey(group.metadata.namespace, group.metadata.name), slot.spec.role
         if key not in self._known:
-            self._known[key] = self._of_role(group, slot.spec.role)
+            self._known[key] = self._of_role(group, slot.spec.role, before)
         share, usage = self._known[key].get(slot.metadata.name, (FULL_SHARE, None))
         if share >= FULL_SHARE or usage is None:
             return FULL_SHARE, None
         text = f"{usage:.0%} of its KV memory is in use: it gets {share} for each 100 of the emptiest"
         return max(1, share), Reason("KVPressure", text)
 
-    def _of_role(self, group: PDGroup, role: Role) -> dict[str, tuple[int, float | None]]:
+    def _of_role(
+        self, group: PDGroup, role: Role, before: Callable[[EngineSlot], int]
+    ) -> dict[str, tuple[int, float | None]]:
         """Share and use of KV memory of each attached slot; nothing for a pool too small to gain by it."""
         slots = [slot for slot in slots_of(self._snapshot, group) if slot.spec.role is role]
         known = constants_of(self._snapshot, group, role)
-        members, before = [], {}
+        members, previous = [], {}
         for slot in slots:
             engine = attached(self._snapshot, slot, self._pods, self._now)
             if engine is not None:
@@ -62,16 +70,16 @@ class ShareBook:
                 members.append(
                     Member(slot.metadata.name, True, known[0] if known is not None else None, usage)
                 )
-                before[slot.metadata.name] = slot.status.weight_asked
+                previous[slot.metadata.name] = before(slot)
         if len(members) <= group.spec.routing.guards.small_pool:
             return {}
-        by_name = shares(members, _SETTINGS, before).by_name
+        by_name = shares(members, _SETTINGS, previous).by_name
         return {member.name: (by_name[member.name], member.kv_usage) for member in members}
 
     def _usage(self, slot: EngineSlot, pod_uid: str, capacity_bytes: int) -> float | None:
         """Share of an engine's KV memory in use, by its own word; None when it said nothing lately."""
         used = 0
-        for node in {seat.node for seat in slot.spec.seats}:
+        for node in dict.fromkeys(seat.node for seat in slot.spec.seats):
             agent = self._snapshot.agents.get(node)
             if agent is None or not is_fresh(agent, self._now):
                 return None

@@ -6,11 +6,11 @@ from kvpool.api.conditions import ConditionType, Verdict, merge_conditions
 from kvpool.api.engineslot import EngineSlot, EngineSlotStatus
 from kvpool.api.pdgroup import PDGroup
 from kvpool.api.remap import RemapKind, RemapPhase
-from kvpool.model.decisions import Announce, Reason, WriteSlotStatus
+from kvpool.model.decisions import Announce, Reason, SlotWeight, WriteSlotStatus
 from kvpool.plan.attachment import attached, weight_to_show
 from kvpool.plan.draft import Draft
 from kvpool.plan.moves import key_of
-from kvpool.plan.weights import FULL_WEIGHT, slot_weight
+from kvpool.plan.weights import SLOW_START, slot_weight
 
 MOVING_SECONDS: Final = 30.0
 """How long a move may leave the status as it was: it writes once, when the slot serves again."""
@@ -22,8 +22,9 @@ def write_slot_status(draft: Draft, slot: EngineSlot, group: PDGroup) -> None:
     blocked = draft.blocked.get(key)
     if blocked is None and key not in draft.served and _is_moving(draft, slot):
         return
-    status = _status(draft, slot, group, blocked)
-    if _says_the_same(slot.status, status):
+    given = slot_weight(draft, group, slot)
+    status = _status(draft, slot, group, given, blocked)
+    if _says_the_same(slot.status, status, rises=given.reason.code == SLOW_START):
         return
     draft.act(WriteSlotStatus(key, status))
     if blocked is not None and not _was_blocked(slot, blocked):
@@ -42,9 +43,11 @@ def _is_moving(draft: Draft, slot: EngineSlot) -> bool:
     return draft.now.monotonic_seconds < opened + MOVING_SECONDS
 
 
-def _status(draft: Draft, slot: EngineSlot, group: PDGroup, blocked: Reason | None) -> EngineSlotStatus:
+def _status(
+    draft: Draft, slot: EngineSlot, group: PDGroup, given: SlotWeight, blocked: Reason | None
+) -> EngineSlotStatus:
     engine = attached(draft.snapshot, slot, draft.pods, draft.now)
-    asked = slot_weight(draft, group, slot).weight
+    asked = given.weight
     weight = weight_to_show(draft.snapshot, group, slot, asked)
     verdicts = [_bound(slot), _serving(slot, asked, weight), _remapped(draft, slot)]
     if blocked is not None:
@@ -82,14 +85,13 @@ def _remapped(draft: Draft, slot: EngineSlot) -> Verdict:
     return Verdict(ConditionType.REMAPPED, over or None, remap.spec.kind.value, text)
 
 
-def _says_the_same(old: EngineSlotStatus, new: EngineSlotStatus) -> bool:
-    """Whether nothing changed that is worth a write: steps of a ramp are not, its end is."""
+def _says_the_same(old: EngineSlotStatus, new: EngineSlotStatus, *, rises: bool) -> bool:
+    """Whether nothing changed that is worth a write: steps of a ramp are not, its end is, and a new share."""
     if old.attached != new.attached or _words(old) != _words(new):
         return False
     if (old.weight_asked, old.weight_acknowledged) == (new.weight_asked, new.weight_acknowledged):
         return True
-    settled = new.weight_asked == new.weight_acknowledged and new.weight_asked in (0, FULL_WEIGHT)
-    return not settled
+    return rises or new.weight_asked != new.weight_acknowledged
 
 
 def _words(status: EngineSlotStatus) -> list[tuple[str, str, str]]:

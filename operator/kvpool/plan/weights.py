@@ -12,7 +12,7 @@ from kvpool.model.decisions import Reason, SlotWeight, Weights, Withheld
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.attachment import acks_of, attached
+from kvpool.plan.attachment import acks_of, attached, weight_to_show
 from kvpool.plan.draft import Draft
 from kvpool.plan.engines import roles_of
 from kvpool.plan.group_slots import slots_of
@@ -22,6 +22,8 @@ from kvpool.plan.needs import replaced_uuid
 from kvpool.plan.permission import group_standing
 
 FULL_WEIGHT: Final = 100
+SLOW_START: Final = "SlowStart"
+"""Reason of a weight that still rises."""
 
 
 def weights(snapshot: Snapshot, group: PDGroup, role: Role, now: Instant) -> Weights:
@@ -72,9 +74,11 @@ def slot_weight(draft: Draft, group: PDGroup, slot: EngineSlot) -> SlotWeight:
     if why is not None:
         return SlotWeight(key_of(slot), 0, endpoint, pod_uid, why)
     percent, reason = _ramp(draft, group, slot)
-    share, pressed = draft.shares.share(group, slot)
+    share, pressed = draft.shares.share(group, slot, lambda other: _share_before(draft, group, other))
     weight = max(1, FULL_WEIGHT * percent * share // 10_000)
-    return SlotWeight(key_of(slot), weight, endpoint, pod_uid, pressed or reason)
+    if pressed is not None and reason.code != SLOW_START:
+        reason = pressed
+    return SlotWeight(key_of(slot), weight, endpoint, pod_uid, reason)
 
 
 def _why_zero(draft: Draft, slot: EngineSlot) -> Reason | None:
@@ -114,7 +118,14 @@ def _ramp(draft: Draft, group: PDGroup, slot: EngineSlot) -> tuple[int, Reason]:
     step = max(0, step)
     draft.look_again(since + (step + 1) * step_seconds)
     text = f"step {step + 1} of {len(slow.steps)}, {slow.step_time} each"
-    return slow.steps[step], Reason("SlowStart", text)
+    return slow.steps[step], Reason(SLOW_START, text)
+
+
+def _share_before(draft: Draft, group: PDGroup, slot: EngineSlot) -> int:
+    """Return the share that routers give a slot: its weight, but for one that rises, which says no share."""
+    if _ramp(draft, group, slot)[1].code == SLOW_START:
+        return 0
+    return weight_to_show(draft.snapshot, group, slot, slot.status.weight_asked)
 
 
 def _serving_since(draft: Draft, slot: EngineSlot) -> float | None:

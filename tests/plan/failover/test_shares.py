@@ -9,9 +9,11 @@ import pytest
 
 from kvpool.api.common import Role
 from kvpool.api.pdgroup import PDGroup
+from kvpool.model.decisions import WriteSlotStatus
 from kvpool.model.ids import ObjectKey
 from kvpool.model.observations import EngineView
 from kvpool.model.snapshot import Snapshot
+from kvpool.plan.failover import failover_plan
 from kvpool.plan.groups import group_status
 from kvpool.plan.presets import card_named, kv_memory_bytes, shape_named
 from kvpool.plan.weights import weights
@@ -41,7 +43,7 @@ def seen(
     world.operator.hear()
     snapshot = world.operator.snapshot()
     raw = snapshot.groups[KEY].model_dump(by_alias=True, exclude_none=True)
-    raw["spec"]["routing"] = {"policy": "CompletionTime", **routing}
+    raw["spec"]["routing"] = {**raw["spec"]["routing"], "policy": "CompletionTime", **routing}
     if planning is not None:
         raw["spec"]["planning"] = planning
     group = PDGroup.parse(raw)
@@ -80,6 +82,37 @@ def test_an_engine_with_little_memory_left_gets_less_and_it_is_said_why(five: Wo
         if member.weight == 55
     ]
     assert said == ["85% of its KV memory is in use: it gets 55 for each 100 of the emptiest"]
+
+
+def carried(snapshot: Snapshot, world: World) -> Snapshot:
+    """The same once routers carry what is asked of them, and slots' statuses say so."""
+    (told,) = (one for one in failover_plan(snapshot, world.now).weights if one.role == "Decode")
+    asked = {member.slot.name: member.weight for member in told.members}
+    acks = tuple(replace(ack, weights={**ack.weights, **asked}) for ack in snapshot.acks)
+    assert acks
+    return replace(snapshot, acks=acks)
+
+
+def test_a_report_that_says_nearly_the_same_changes_no_weight(five: World) -> None:
+    acks = carried(seen(five, {"n-3": 0.85}), five).acks
+    nudged = replace(seen(five, {"n-3": 0.86}), acks=acks)
+    moved = replace(seen(five, {"n-3": 0.90}), acks=acks)
+    assert given(nudged, five)["n-3"] == (55, "KVPressure")
+    assert given(moved, five)["n-3"] == (40, "KVPressure")
+
+
+def test_a_slots_status_says_its_share_once_routers_carry_it(five: World) -> None:
+    snapshot = seen(five, {"n-3": 0.85})
+    asked = [
+        action for action in failover_plan(snapshot, five.now).actions if isinstance(action, WriteSlotStatus)
+    ]
+    there = [
+        action.status
+        for action in failover_plan(carried(snapshot, five), five.now).actions
+        if isinstance(action, WriteSlotStatus)
+    ]
+    assert asked == []
+    assert [(status.weight_asked, status.weight_acknowledged) for status in there] == [(55, 55)]
 
 
 def test_the_status_says_the_weights_that_routers_are_given(five: World) -> None:
