@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kvpool.plan.ratio.demand import Promise, Shape, held_tokens, mean_output_tokens, running_context_tokens
 from kvpool.plan.ratio.rates import Impossible, Limit, Rates, rates, staged_sequences
 from kvpool.plan.ratio.recommendation import Asked, Objective, Recommended, recommend, recommend_beside
-from kvpool.plan.ratio.split import Bounds, Split, best_split
+from kvpool.plan.ratio.split import EQUAL_SHARE, Bounds, Split, best_split, splits
 from kvpool.plan.ratio.table import ratio_table
 from kvpool.plan.timing.model import LinkModel
 from tests.plan.ratio.groups import LONG, MS, OPT_13B, PROMISE, QWEN3_8B, QWEN3_32B, SECOND
@@ -56,6 +56,37 @@ def test_distserves_own_rates_give_its_ratio_and_its_rate_for_each_card() -> Non
     best = best_split(5.6, 10.0, cards=3)
     assert best == Split(2, 1)
     assert best.rate(5.6, 10.0) / 3 == pytest.approx(3.3, abs=0.04)
+
+
+RATE = st.floats(0.01, 100)
+RATIO = st.fractions(Fraction(1, 8), 8, max_denominator=8)
+
+
+@given(
+    st.tuples(RATE, RATE),
+    st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    st.none() | st.integers(1, 80),
+    st.tuples(st.just(Fraction(0)) | RATIO, st.none() | RATIO),
+)
+def test_no_split_is_better_than_the_one_that_is_found(
+    rate: tuple[float, float],
+    each: tuple[int, int],
+    cards: int | None,
+    limits: tuple[Fraction, Fraction | None],
+) -> None:
+    bounds = Bounds(*limits)
+
+    def worth(split: Split) -> float:
+        return split.rate(*rate) / (split.cards(*each) if cards is None else 1)
+
+    everything = list(splits(*each, cards, bounds))
+    best = best_split(*rate, *each, cards, bounds)
+    if best is None:
+        assert everything == []
+    else:
+        enough = EQUAL_SHARE * max(map(worth, everything))
+        able = [split for split in everything if worth(split) >= enough]
+        assert best == min(able, key=lambda one: (one.cards(*each), -worth(one), one.prefill))
 
 
 @pytest.mark.parametrize(("cards", "split"), [(8, "6/1"), (32, "24/4")])

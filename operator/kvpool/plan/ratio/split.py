@@ -10,6 +10,7 @@ cards wins: 3:2 and 20:13 are the same answer, but nobody wants to buy 33 cards 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor, inf
 from typing import Final
 
 FREE_INSTANCES: Final = 16
@@ -53,15 +54,37 @@ class Split:
         return min(self.prefill * prefill_rate, self.decode * decode_rate)
 
 
-def splits(prefill_cards: int, decode_cards: int, cards: int | None, bounds: Bounds = ANY) -> Iterator[Split]:
-    """Every split that keeps the bounds: of at most `cards` cards, or, when None, of 16 instances a role."""
+def splits(
+    prefill_cards: int,
+    decode_cards: int,
+    cards: int | None,
+    bounds: Bounds = ANY,
+    balance: float | None = None,
+) -> Iterator[Split]:
+    """Every split that keeps the bounds: of at most `cards` cards, or, when None, of 16 instances a role.
+
+    With a `balance`, the decode instances that one prefill instance keeps busy, splits are left out that have
+    an instance too many: one less of that role carries as much and keeps the bounds.
+    """
     most_prefill = FREE_INSTANCES if cards is None else (cards - decode_cards) // prefill_cards
     for prefill in range(1, most_prefill + 1):
         most_decode = FREE_INSTANCES if cards is None else (cards - prefill * prefill_cards) // decode_cards
-        for decode in range(1, most_decode + 1):
+        least, most = (1, most_decode) if balance is None else _useful(prefill, balance, bounds)
+        for decode in range(least, min(most, most_decode) + 1):
             split = Split(prefill, decode)
             if bounds.allow(split):
                 yield split
+
+
+def _useful(prefill: int, balance: float, bounds: Bounds) -> tuple[int, int]:
+    """Decode instances, least and most, beside which no instance of either role is one too many.
+
+    Wider by one than the algebra says, on either side: the rates are floats.
+    """
+    busy = prefill * balance
+    most = max(busy, float(prefill / bounds.most)) if bounds.most else busy
+    idle = min((prefill - 1) * balance, float((prefill - 1) / bounds.least) if bounds.least else inf)
+    return max(1, floor(idle)), ceil(most) + 1
 
 
 def best_split(
@@ -81,7 +104,8 @@ def best_split(
         carried = split.rate(prefill_rate, decode_rate)
         return carried if cards is not None else carried / split.cards(prefill_cards, decode_cards)
 
-    tried = list(splits(prefill_cards, decode_cards, cards, bounds))
+    balance = prefill_rate / decode_rate
+    tried = list(splits(prefill_cards, decode_cards, cards, bounds, balance))
     if not tried:
         return None
     enough = EQUAL_SHARE * max(map(worth, tried))
