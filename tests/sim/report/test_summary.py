@@ -1,6 +1,7 @@
 """Figures of a run."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,12 @@ def test_latencies_are_told_by_the_deepest_tier_that_was_touched() -> None:
         ("SSD", 2, 400),
     ]
     assert found.tiers[1].latencies.ttft.p99_ns == 4 * SECOND
+
+
+def test_what_a_row_loaded_is_what_its_own_requests_loaded_from_all_tiers() -> None:
+    both = replace(outcome(2, 1, 2, Tier.SSD), loaded_tokens={Tier.DRAM: 30, Tier.SSD: 100})
+    found = report(outcome(0, 1, 2, Tier.DRAM), both)
+    assert [(tier.tier, tier.loaded_bytes) for tier in found.tiers] == [("DRAM", 200), ("SSD", 260)]
 
 
 def test_boundaries_sum_over_instances_and_links_say_how_long_they_were_busy() -> None:

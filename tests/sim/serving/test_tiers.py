@@ -64,6 +64,22 @@ def test_without_a_tier_it_is_computed_again() -> None:
     assert returning()[1:] == [Tier.RECOMPUTE, 4 * BLOCK]
 
 
+def test_who_loads_a_part_and_computes_the_rest_again_stands_at_the_tier_it_loaded_from() -> None:
+    first, other = tuple(range(16)), tuple(range(100, 116))
+    requests = workload(
+        Request(0, 16 * BLOCK + 1, 1, first),
+        Request(20 * SECOND, 16 * BLOCK + 1, 1, other),
+        Request(40 * SECOND, 16 * BLOCK + 1, 1, first[:8]),
+        Request(60 * SECOND, 16 * BLOCK + 1, 1, other),
+        Request(80 * SECOND, 16 * BLOCK + 1, 1, first),
+    )
+    tiers = (TierSpec(Tier.DRAM, 14 * BLOCK, FAST),)
+    run = mixed_fleet(replace(mixed(spec=SMALL), tiers=tiers)).run(requests)
+    partly = [one for one in run.outcomes if one.loaded_tokens and one.hit_tokens < 16 * BLOCK]
+    assert partly
+    assert all(one.deepest is Tier.DRAM for one in partly)
+
+
 def test_what_lies_in_the_third_tier_crosses_both_ways_and_names_the_third() -> None:
     run = mixed_fleet(
         replace(
@@ -120,3 +136,4 @@ def test_tokens_are_conserved_with_tiers_on_both_kinds_of_fleet(requests: Worklo
         assert run.computed_tokens == sum(one.prompt_tokens - one.hit_tokens for one in served)
         for one in served:
             assert sum(one.loaded_tokens.values()) <= one.hit_tokens
+            assert (one.deepest in one.loaded_tokens) == bool(one.loaded_tokens)

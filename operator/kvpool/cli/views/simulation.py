@@ -131,7 +131,9 @@ def _tiers(report: Report) -> Table:
         (one.tier, str(one.requests), size_text(one.loaded_bytes), *_spread(one.latencies))
         for one in report.tiers
     ]
-    note = "NEW: the prefix was never seen; RECOMPUTE: it was held once, and not where it was needed"
+    note = (
+        "NEW: the prefix was never seen; RECOMPUTE: some of it was held once, and nothing could be brought up"
+    )
     return Table("By deepest tier that the prefix came from", columns, rows, note)
 
 

@@ -54,10 +54,13 @@ class TierFigures:
     """The requests whose prefix came, at the deepest, from one tier."""
 
     tier: str
-    """`HBM`, `DRAM`, `CXL`, `SSD`; `RECOMPUTE`: some of it had been held and was gone; `NEW`: never seen."""
+    """`HBM`, `DRAM`, `CXL`, `SSD`; `NEW`: never seen.
+
+    `RECOMPUTE`: nothing was brought up, and some of it had been held and was gone.
+    """
     requests: int
     loaded_bytes: int
-    """Brought up from it."""
+    """Brought up by these requests, from this tier and those above it."""
     latencies: Latencies
 
 

@@ -107,11 +107,13 @@ def _class(slo_class: str, objective: Objective, outcomes: Sequence[Outcome]) ->
 
 
 def _tiers(served: Sequence[Outcome], bytes_per_token: int) -> list[TierFigures]:
-    loaded: Counter[Tier] = Counter()
-    for one in served:
-        loaded.update(one.loaded_tokens)
     return [
-        TierFigures(tier.name, len(touched), loaded[tier] * bytes_per_token, latencies(touched))
+        TierFigures(
+            tier.name,
+            len(touched),
+            sum(sum(one.loaded_tokens.values()) for one in touched) * bytes_per_token,
+            latencies(touched),
+        )
         for tier in Tier
         if (touched := [one for one in served if one.deepest is tier])
     ]

@@ -163,14 +163,22 @@ class Fleet(ABC):
         )
 
     def note_hit(self, job: Job) -> None:
-        """Say which tier the prefix of a prompt came from; called when its prefill begins."""
+        """Say which tier the prefix of a prompt came from; called when its prefill begins.
+
+        One that brought something up stands at the deepest tier that it came from, whatever else of it had
+        to be computed again.
+        """
         blocks = job.blocks
         hit = job.hit_tokens // self._block_tokens
+        was_held = False
         if hit < len(blocks) and hit < (job.prompt_tokens - 1) // self._block_tokens:
-            if blocks[hit] in self._seen:
-                job.deepest = Tier.RECOMPUTE
+            was_held = blocks[hit] in self._seen
             self._seen.update(blocks[hit:])
-        if job.deepest == Tier.NEW and hit:
+        if job.loaded:
+            job.deepest = max(job.loaded)
+        elif was_held:
+            job.deepest = Tier.RECOMPUTE
+        elif hit and job.deepest == Tier.NEW:
             job.deepest = Tier.HBM
 
     def end(self, job: Job) -> None:
