@@ -4,17 +4,20 @@ It imports none of kopf, kubernetes and grpc, so that it runs where only click, 
 """
 
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 import click
 
 from kvpool.cli.ending import run_to_end
+from kvpool.cli.faults import CliError
 from kvpool.cli.planning.cache import cache
 from kvpool.cli.planning.calibrate import calibrate
 from kvpool.cli.planning.claims import claims
 from kvpool.cli.planning.ratio import ratio
 from kvpool.cli.planning.simulate import simulate_run
 from kvpool.cli.planning.size import size
+from kvpool.cli.planning.suggestions import suggestion
 from kvpool.cli.planning.threshold import threshold_verb
 from kvpool.cli.planning.trace import import_trace
 from kvpool.cli.planning.validate import validate
@@ -26,8 +29,14 @@ class FileOrVerb(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Put `run` before a first argument that is no verb."""
+        """Put `run` before a first argument that is no verb.
+
+        Raises CliError when it is no file either, and looks like a verb.
+        """
         if args and "run" in self.commands and args[0] not in self.commands:
+            near = suggestion(args[0], self.commands)
+            if near and not Path(args[0]).exists():
+                raise CliError(f"{args[0]!r} is neither a file nor a verb of {self.name}{near}")
             args = ["run", *args]
         return super().resolve_command(ctx, args)
 

@@ -106,6 +106,18 @@ def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.M
         assert message in answered.fault
 
 
+def test_a_misspelt_verb_is_not_taken_for_a_file_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answered = ask("simulate", "clams")
+    assert answered.code == 2
+    assert answered.fault == "'clams' is neither a file nor a verb of simulate; did you mean 'claims'?"
+    (tmp_path / "clams").write_text(yaml.safe_dump(PLAIN))
+    assert ask("simulate", "clams").code == 0
+    assert "cannot be read" in ask("simulate", "nothing.yaml").fault
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -113,6 +125,7 @@ def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.M
         ({**PLAIN, "fleet": {"instance": 1}}, "did you mean 'instances'"),
         ({**PLAIN, "fleet": {"instances": 0}}, "fleet.instances"),
         ({**PLAIN, "workload": None}, "names no workload"),
+        ({**PLAIN, "failures": [{"at": 1, "instance": 0, "what": "Hosst"}]}, "did you mean 'Host'?"),
         ({**PLAIN, "fleet": {"instances": 1, "kvMemory": "lots"}}, "fleet.kvMemory"),
     ],
 )

@@ -266,6 +266,9 @@ def test_a_domain_of_256_cards_is_told_how_much_spares_help() -> None:
         (changed(model={"preset": "x"}), "model.preset: no model 'x'; known are DeepSeek-V2-Lite, "),
         (changed(model={}), "model: give exactly one of preset, config and kvBytesPerToken, not 0"),
         (changed(sessions__returns="soon"), "sessions.returns: 'soon' is not a duration"),
+        (changed(sessions__returns="10us"), "'10us' is too small, and the smallest unit is ms"),
+        (changed(sessions__returns="-1s"), "'-1s' is below 0, and a duration is not"),
+        (changed(sessions__returns="1.5s"), "'1.5s' has a fraction"),
         (changed(sessions__context=-1), "sessions.context: Input should be greater than 0"),
         (changed(options__0__tiers__0__size="64Q"), "options[0].tiers[0].size: '64Q' is not a quantity"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 import pytest
@@ -21,10 +22,18 @@ class Dear(Model):
     luxury_tax: float
 
 
+class Colour(StrEnum):
+    RED = "Red"
+    GREEN = "Green"
+
+
 class Shelf(Model):
     items: tuple[Annotated[Cheap | Dear, Field(discriminator="kind")], ...] = ()
     by_name: dict[str, Cheap] = Field(default_factory=dict)
     label: str | None = None
+    colour: Colour = Colour.RED
+    size: Literal["small", "large"] = "small"
+    some: Annotated[tuple[Cheap, ...], Field(min_length=1)] = (Cheap(kind="cheap", price_each=1),)
 
 
 def faults(document: object) -> list[str]:
@@ -51,10 +60,28 @@ def test_a_field_inside_one_kind_of_a_union_is_told_apart_from_the_other_kinds()
 
 
 def test_where_nothing_is_near_the_known_fields_are_listed() -> None:
-    assert faults({"zebra": 1}) == ["zebra: no such field; known are byName, items, label"]
+    assert faults({"zebra": 1}) == [
+        "zebra: no such field; known are byName, colour, items, label, size, some"
+    ]
 
 
 def test_missing_and_wrong_values_are_told_with_their_place() -> None:
     assert faults({"byName": {"a": {"kind": "cheap"}}}) == ["byName.a.priceEach: is missing"]
     assert faults([]) == ["the document: Input should be a valid dictionary or instance of Shelf"]
     assert path_of(("options", 0, "tiers", 1, "price")) == "options[0].tiers[1].price"
+
+
+def test_a_misspelt_value_of_a_few_is_answered_with_the_one_it_probably_is() -> None:
+    cheap = {"kind": "cheap", "priceEach": 1}
+    assert faults({"colour": "Redd", "byName": {"a": cheap}}) == [
+        "colour: no such value 'Redd'; did you mean 'Red'?"
+    ]
+    assert faults({"colour": "zzz"}) == ["colour: no such value 'zzz'; known are Red, Green"]
+    assert faults({"size": "smal"}) == ["size: no such value 'smal'; did you mean 'small'?"]
+
+
+def test_a_list_whose_one_item_does_not_fit_is_not_said_to_be_empty() -> None:
+    assert faults({"some": [{"kind": "cheap", "priceEach": 1, "priceEech": 2}]}) == [
+        "some[0].priceEech: no such field; did you mean 'priceEach'?"
+    ]
+    assert faults({"some": []}) == ["some: Tuple should have at least 1 item after validation, not 0"]

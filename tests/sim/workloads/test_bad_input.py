@@ -16,6 +16,8 @@ GOOD = mooncake()
 @pytest.mark.parametrize(
     ("line", "told"),
     [
+        ('{"a": "b', "is not whole JSON: Unterminated string at character 7 of 8"),
+        ('{"a": "\tb"}', "is not whole JSON: Invalid control character at character 8 of 11"),
         (GOOD[:30], "is not whole JSON: Unterminated string at character 18 of 30"),
         (b'{"timestamp": 1}', "`input_length` is missing, and must be a number"),
         (b"[1, 2]", "is a JSON list, and must be an object"),

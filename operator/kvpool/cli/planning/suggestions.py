@@ -1,12 +1,16 @@
 """Says which known word a misspelt one was probably meant to be, and where in a document it stands."""
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 _SIMILAR: Final = 0.6
+_QUOTED: Final = re.compile(r"'([^']*)'")
+"""A known value, in the list that a message has."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -21,10 +25,20 @@ def faults_of(error: ValidationError, model: type[BaseModel]) -> list[str]:
 
     `tiers[1].pric: no such field; did you mean 'price'?`
     """
-    return [_told(model, fault["loc"], fault["type"], fault["msg"]) for fault in error.errors()]
+    faults = error.errors()
+    return [_told(model, fault) for fault in faults if not _only_follows(fault, faults)]
 
 
-def _told(model: type[BaseModel], where: Sequence[int | str], kind: str, message: str) -> str:
+def _only_follows(fault: ErrorDetails, faults: Sequence[ErrorDetails]) -> bool:
+    """Whether a list is said to be too short because the items that it has do not fit."""
+    where = fault["loc"]
+    return fault["type"] == "too_short" and any(
+        other["loc"][: len(where)] == where and len(other["loc"]) > len(where) for other in faults
+    )
+
+
+def _told(model: type[BaseModel], fault: ErrorDetails) -> str:
+    where, kind, message = fault["loc"], fault["type"], fault["msg"]
     place = path_of(where)
     if kind == "extra_forbidden":
         known = _fields_beside(model, where)
@@ -32,6 +46,10 @@ def _told(model: type[BaseModel], where: Sequence[int | str], kind: str, message
         return f"{place}: no such field{near or '; known are ' + ', '.join(known)}"
     if kind == "missing":
         return f"{place}: is missing"
+    if kind in ("enum", "literal_error"):
+        known = _QUOTED.findall(fault["ctx"]["expected"])
+        near = suggestion(str(fault["input"]), known)
+        return f"{place}: no such value {fault['input']!r}{near or '; known are ' + ', '.join(known)}"
     return f"{place or 'the document'}: {message.removeprefix('Value error, ')}"
 
 

@@ -37,7 +37,7 @@ def json_value(text: str) -> object:
     except LineError:
         raise
     except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" starting at")
+        what = error.msg.removesuffix(" starting at").removesuffix(" at")
         raise LineError(
             f"is not whole JSON: {what} at character {min(error.pos + 1, len(text))} of {len(text)}"
         ) from None
