@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +153,25 @@ def test_weights_that_do_not_fit_are_told_with_what_is_missing() -> None:
     assert "weights of 141 GB leave no accelerator memory for KV, 18.5 GB are missing" in " ".join(
         answered.out.split()
     )
+
+
+def test_where_the_weights_do_not_fit_nobody_is_served_and_no_amount_is_below_zero() -> None:
+    document = changed(model={"preset": "Llama-3.1-70B"})
+    answered = size(document)
+    assert "the accelerators keep 0 B for KV" in answered.out
+    assert "Nobody can be served: the accelerators lack 18.5 GB for the weights alone" in answered.out
+    assert not re.search(r"(?<!\w)-\d", answered.out)
+    found = size(document, "-o", "json").document
+    assert found["instance"]["kvMemoryBytes"] == 0
+    assert found["instance"]["missingBytes"] == pytest.approx(18.5e9, rel=0.01)
+    assert (found["options"][0]["sessions"], found["options"][0]["cost"]["pricePerSession"]) == (0, None)
+
+
+def test_where_no_whole_session_fits_beside_the_weights_nobody_is_served() -> None:
+    answered = size(changed(serving__memoryUse=0.2, sessions__context=100_000))
+    assert answered.code == 1
+    assert "one session runs in 14.7 GB of the accelerators' own memory" in " ".join(answered.out.split())
+    assert "binds at" not in answered.out
 
 
 def test_more_power_than_the_cap_is_told_with_how_much() -> None:

@@ -65,7 +65,7 @@ def _tiles(file: SizingFile, instance: Instance, answers: Sequence[OptionAnswer]
     each = [(one.cost.price_per_session, one.name) for one in answers if one.cost.price_per_session]
     tiles = [
         ("a session", bytes_text(instance.session_bytes)),
-        ("KV memory of the cards", bytes_text(max(0, instance.kv_memory_bytes))),
+        ("KV memory of the cards", bytes_text(instance.kv_memory_bytes)),
         ("returns every", time_text(file.sessions.returns * 1e9)),
         ("most sessions", count_text(max(one.plan.sessions for one in answers))),
     ]

@@ -38,8 +38,15 @@ class Instance:
     weight_bytes: int | None
     """None: the model is not known but for its KV."""
     kv_memory_bytes: int
-    """Accelerator memory that is left for KV; below 0: the weights do not fit."""
+    """Accelerator memory that is left for KV."""
+    missing_bytes: int
+    """Accelerator memory that the weights need beyond what there is; 0: they fit."""
     constants: Constants | None
+
+    @property
+    def runs_a_session(self) -> bool:
+        """Whether one session, which is computed in the accelerators' own memory, fits there."""
+        return self.session_bytes <= self.kv_memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class OptionAnswer:
     """What is said of one option."""
 
     name: str
+    instance: Instance
     plan: TierPlan
     cost: Cost
     power_cap: float | None
@@ -79,14 +87,17 @@ def instance_of(file: SizingFile, read: Reader, measured: Measured) -> Instance:
     usable = round(serving.cards * (card.hbm_bytes * serving.memory_use - serving.activations))
     if file.model.kv_bytes_per_token is not None:
         kappa = file.model.kv_bytes_per_token
-        return Instance("unnamed model", kappa, kappa * sessions.context, None, usable, None)
+        return Instance(
+            "unnamed model", kappa, kappa * sessions.context, None, max(0, usable), max(0, -usable), None
+        )
     shape = _shape(file, read)
     held = ranks.held_bytes_per_token(shape, serving.kv_bits)
     parked = shape.session_bytes(sessions.context, serving.kv_bits)
     parked += sessions.context * (held - shape.kv_bytes_per_token(serving.kv_bits))
     weights = number_format.weight_bytes(shape.parameters)
     constants = measured.timing() or constants_for(shape, card, ranks, number_format)
-    return Instance(shape.name, held, parked, weights, usable - weights, constants)
+    room = usable - weights
+    return Instance(shape.name, held, parked, weights, max(0, room), max(0, -room), constants)
 
 
 def _shape(file: SizingFile, read: Reader) -> ModelShape:
@@ -129,6 +140,7 @@ def _option(file: SizingFile, instance: Instance, measured: Measured, option: Ha
         verdict = pooling_verdict(plan.returns_per_second, instance.session_bytes, option.in_rack_rate)
     return OptionAnswer(
         name=option.name,
+        instance=instance,
         plan=plan,
         cost=cost_of(stack, plan),
         power_cap=option.power_cap,
@@ -159,11 +171,14 @@ def _stack(file: SizingFile, instance: Instance, measured: Measured, option: Har
     watts = CARDS[serving.accelerator].watts if serving.watts is None else serving.watts
     fast = Tier(
         FAST,
-        max(0, instance.kv_memory_bytes),
+        instance.kv_memory_bytes,
         price=serving.cards * serving.price + option.other_price,
         watts=serving.cards * watts + option.other_watts,
     )
     lower = tuple(_tier(tier) for tier in option.tiers)
+    if not instance.runs_a_session:
+        # What no accelerator can bring up and go on with is not kept for anybody.
+        lower = tuple(replace(tier, capacity_bytes=0) for tier in lower)
     return Stack((fast, *lower), tuple(_link(link, measured) for link in option.links), option.exclusive)
 
 

@@ -18,6 +18,8 @@ def limit_words(limit: Limit) -> str:
 def limit_text(answer: OptionAnswer) -> str:
     """Which limit binds, and how far the next one is, or by how much nobody can be served."""
     plan, limit = answer.plan, answer.plan.binding
+    if not answer.instance.runs_a_session:
+        return f"Nobody can be served: {_no_room(answer.instance)}"
     if not plan.sessions:
         return f"Nobody can be served: {_shortfall(limit)}"
     further = plan.next_limit
@@ -28,6 +30,13 @@ def limit_text(answer: OptionAnswer) -> str:
         f"{text}; next would be {limit_words(further)} at {count_text(further.sessions)}"
         f" ({factor_text(further.sessions / plan.sessions)})"
     )
+
+
+def _no_room(instance: Instance) -> str:
+    if instance.missing_bytes:
+        return f"the accelerators lack {bytes_text(instance.missing_bytes)} for the weights alone"
+    needs, left = bytes_text(instance.session_bytes), bytes_text(instance.kv_memory_bytes)
+    return f"one session runs in {needs} of the accelerators' own memory, and {left} are left for KV"
 
 
 def _shortfall(limit: Limit) -> str:
@@ -69,7 +78,7 @@ def findings_of(instance: Instance, answers: Sequence[OptionAnswer]) -> list[str
     """What a person should look at before buying."""
     found = []
     if instance.kv_memory_bytes <= 0:
-        weights, missing = bytes_text(instance.weight_bytes or 0), bytes_text(-instance.kv_memory_bytes)
+        weights, missing = bytes_text(instance.weight_bytes or 0), bytes_text(instance.missing_bytes)
         found.append(
             f"{instance.model}: weights of {weights} leave no accelerator memory for KV, {missing} are"
             " missing: take more cards or narrower weights"
