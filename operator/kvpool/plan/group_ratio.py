@@ -9,7 +9,7 @@ from kvpool.api.pdgroup import Member, PDGroup, RatioStatus
 from kvpool.api.planning import GroupPlanning, PlannedEngine
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_bytes, link_named, shape_named
+from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_at_16_bits, link_named, shape_named
 from kvpool.plan.ratio.demand import Promise, Shape
 from kvpool.plan.ratio.rates import Impossible, Roles
 from kvpool.plan.ratio.recommendation import Asked, recommend, recommend_beside
@@ -90,7 +90,7 @@ def _roles(planning: GroupPlanning, shape: ModelShape) -> Roles:
         decode=constants_for(shape, decode_card, ranks).timing,
         link=link_named(planning.transfer_link),
         kv_bytes_per_token=kv_bytes,
-        decode_capacity_tokens=kv_memory_bytes(shape, decode_card, decode.accelerators) // kv_bytes,
+        decode_capacity_tokens=kv_memory_at_16_bits(shape, decode_card, decode.accelerators) // kv_bytes,
         prefill_cards=prefill.accelerators,
         decode_cards=decode.accelerators,
     )

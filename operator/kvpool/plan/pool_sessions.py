@@ -13,7 +13,7 @@ from typing import Final
 from kvpool.api.conditions import ConditionType, Verdict
 from kvpool.api.duration import parse_duration
 from kvpool.api.planning import ModelStatus, PlannedHost, PoolPlanning, SessionLimit, SessionStatus
-from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_bytes, link_named, shape_named
+from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_at_16_bits, link_named, shape_named
 from kvpool.plan.sizes import short_size
 from kvpool.plan.tiers.limits import Limit, LimitedBy
 from kvpool.plan.tiers.planner import plan_tiers
@@ -54,7 +54,9 @@ def plan_sessions(planning: PoolPlanning, admitted_bytes: Mapping[str, int], nod
         session_bytes=demand.session_bytes,
     )
     # Without a known model its weights are not known either: the accelerators' memory is then left out.
-    fast = Tier("HBM", kv_memory_bytes(shape, card, planning.host.accelerators) if shape is not None else 0)
+    fast = Tier(
+        "HBM", kv_memory_at_16_bits(shape, card, planning.host.accelerators) if shape is not None else 0
+    )
     shares = {name: size // max(1, nodes) for name, size in admitted_bytes.items() if size}
     lower = [
         Tier(name, size, _PATHS[name], write_bytes_per_day=_write_budget(name, size, planning.host))
@@ -104,8 +106,7 @@ def _demand(planning: PoolPlanning, shape: ModelShape | None, card: Card) -> Dem
         ranks = Ranks(planning.host.accelerators)
         held = ranks.held_bytes_per_token(shape)
         each, timing = held, constants_for(shape, card, ranks).timing
-        parked = shape.session_bytes(sessions.context_tokens)
-        parked += sessions.context_tokens * (held - shape.kv_bytes_per_token())
+        parked = ranks.session_bytes(shape, sessions.context_tokens)
     return Demand(
         session_bytes=parked,
         return_seconds=parse_duration(sessions.return_after),

@@ -1,20 +1,14 @@
 """Cards, links and models by the names that specs give them, and the memory that a model leaves for KV."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from fractions import Fraction
-from typing import Final, TypeVar
+from typing import TypeVar
 
+from kvpool.plan.nearest_name import nearest_name
 from kvpool.plan.timing.cards import CARDS, LINKS, Card
+from kvpool.plan.timing.kv_memory import kv_memory_bytes
 from kvpool.plan.timing.model import LinkModel
+from kvpool.plan.timing.quantisation import BF16
 from kvpool.plan.timing.shapes import SHAPES, ModelShape
-
-USABLE_SHARE: Final = Fraction(9, 10)
-"""Of an accelerator's memory that engines take: vLLM's `gpu_memory_utilization` is 0.9 by default."""
-ACTIVATION_BYTES: Final = 4 << 30
-"""Of each accelerator, for activations and graphs."""
-WEIGHT_BYTES: Final = 2
-"""Of one parameter at 16 bits."""
 
 _T = TypeVar("_T")
 
@@ -41,12 +35,11 @@ def shape_named(name: str) -> ModelShape:
 def _known(kind: str, name: str, known: Mapping[str, _T]) -> _T:
     if name in known:
         return known[name]
-    near = get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+    near = nearest_name(name, known)
+    hint = f"did you mean {near}?" if near else f"known are {', '.join(sorted(known))}"
     raise UnknownPresetError(f"spec.planning names {kind} {name}, which kvpool does not know: {hint}")
 
 
-def kv_memory_bytes(shape: ModelShape, card: Card, cards: int) -> int:
-    """Memory of one instance that its weights and activations leave for KV; 0 when they leave none."""
-    usable = cards * (card.hbm_bytes * USABLE_SHARE - ACTIVATION_BYTES)
-    return max(0, int(usable) - shape.parameters * WEIGHT_BYTES)
+def kv_memory_at_16_bits(shape: ModelShape, card: Card, cards: int) -> int:
+    """Memory of one instance that 16-bit weights and activations leave for KV; 0 when they leave none."""
+    return max(0, kv_memory_bytes(card, cards, BF16.weight_bytes(shape.parameters)))

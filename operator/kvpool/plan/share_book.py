@@ -20,7 +20,7 @@ from kvpool.plan.engines import PodBook, roles_of
 from kvpool.plan.freshness import is_fresh
 from kvpool.plan.group_ratio import engine_of, shape_of_pool
 from kvpool.plan.group_slots import slots_of
-from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_bytes
+from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_at_16_bits
 from kvpool.plan.routing.shares import FULL_SHARE, Member, ShareSettings, shares
 from kvpool.plan.timing.constants import constants_for
 from kvpool.plan.timing.model import TimingModel
@@ -101,7 +101,7 @@ def constants_of(snapshot: Snapshot, group: PDGroup, role: Role) -> tuple[Timing
     except UnknownPresetError:
         return None
     timing = constants_for(shape, card, Ranks(engine.accelerators)).timing
-    return timing, kv_memory_bytes(shape, card, engine.accelerators)
+    return timing, kv_memory_at_16_bits(shape, card, engine.accelerators)
 
 
 def calibrated(snapshot: Snapshot, group: PDGroup) -> Verdict | None:

@@ -11,6 +11,7 @@ from kvpool.plan.routing.router import Router, RouterFactory
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.constants import constants_for
+from kvpool.plan.timing.kv_memory import kv_memory_bytes
 from kvpool.plan.timing.model import NS_PER_SECOND, LinkModel, TimingModel
 from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES, Ranks
@@ -59,16 +60,16 @@ def kv_bytes(model: ModelOnCards) -> int:
         PlanError: when the weights do not fit.
     """
     card = CARDS[model.accelerator]
-    usable = round(model.cards * (card.hbm_bytes * model.memory_use - model.activations))
-    if model.preset is None:
-        return usable
-    weights = QUANTISATIONS[model.quantisation].weight_bytes(SHAPES[model.preset].parameters)
-    if usable <= weights:
+    weights = 0
+    if model.preset is not None:
+        weights = QUANTISATIONS[model.quantisation].weight_bytes(SHAPES[model.preset].parameters)
+    room = kv_memory_bytes(card, model.cards, weights, model.memory_use, model.activations)
+    if weights and room <= 0:
         raise PlanError(
             f"{model.preset} at {model.quantisation} has {weights} bytes of weights, and {model.cards} x "
-            f"{model.accelerator} leave {usable}: {weights - usable} bytes too few; take more cards"
+            f"{model.accelerator} leave {weights + room}: {-room} bytes too few; take more cards"
         )
-    return usable - weights
+    return room
 
 
 def link_of(spec: LinkSpec) -> LinkModel:

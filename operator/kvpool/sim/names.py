@@ -1,7 +1,8 @@
 """Names that scenarios use, held against what there is, with a suggestion for misspelt ones."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from kvpool.plan.nearest_name import nearest_name
 
 
 def known_name(kind: str, name: object, names: Iterable[str]) -> str:
@@ -13,7 +14,6 @@ def known_name(kind: str, name: object, names: Iterable[str]) -> str:
     listed = sorted(names)
     if isinstance(name, str) and name in listed:
         return name
-    folded = {one.lower(): one for one in listed}
-    near = get_close_matches(str(name).lower(), list(folded), n=1)
-    hint = f"did you mean {folded[near[0]]!r}?" if near else f"known are {', '.join(listed)}"
+    near = nearest_name(str(name), listed)
+    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(listed)}"
     raise ValueError(f"no {kind} {name!r}; {hint}")

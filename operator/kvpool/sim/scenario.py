@@ -11,6 +11,7 @@ from kvpool.api.schema import Model
 from kvpool.plan.placement.policies import NAMES as EVICTIONS
 from kvpool.plan.routing.catalogue import PREFILL_ROUTERS, ROUTERS
 from kvpool.plan.timing.cards import CARDS, LINKS
+from kvpool.plan.timing.kv_memory import ACTIVATION_BYTES, MEMORY_USE
 from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
 from kvpool.sim.faults.schedule import What
@@ -68,9 +69,9 @@ class ModelOnCards(Model):
     quantisation: Annotated[str, _one_of("quantisation", QUANTISATIONS)] = "W16A16"
     kv_bits: Annotated[int, Field(ge=4, le=32)] = 16
     """Bits of one element of KV."""
-    memory_use: Annotated[float, Field(gt=0, le=1)] = 0.9
+    memory_use: Annotated[float, Field(gt=0, le=1)] = MEMORY_USE
     """Share of the accelerators' memory that the engine takes."""
-    activations: Bytes = 4 * 2**30
+    activations: Bytes = ACTIVATION_BYTES
     """Memory of each card for activations and graphs."""
     constants: Constants | None = None
     """Takes the place of what presets say about time."""

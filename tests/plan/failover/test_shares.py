@@ -15,7 +15,7 @@ from kvpool.model.observations import EngineView
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.failover import failover_plan
 from kvpool.plan.groups import group_status
-from kvpool.plan.presets import card_named, kv_memory_bytes, shape_named
+from kvpool.plan.presets import card_named, kv_memory_at_16_bits, shape_named
 from kvpool.plan.weights import weights
 from tests.builders.failover import NAMESPACE, World
 from tests.builders.objects import a_pool
@@ -26,7 +26,7 @@ Spec = dict[str, Any] | None
 KEY = ObjectKey(NAMESPACE, "chat")
 MODEL: Spec = {"preset": "Qwen3-8B"}
 PLANNING: Spec = {"requests": {"promptTokens": 4096, "outputTokens": 256}}
-MEMORY = kv_memory_bytes(shape_named("Qwen3-8B"), card_named("H200"), 1)
+MEMORY = kv_memory_at_16_bits(shape_named("Qwen3-8B"), card_named("H200"), 1)
 
 
 @pytest.fixture(scope="module")

@@ -2,22 +2,21 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-_SIMILAR: Final = 0.6
+from kvpool.plan.nearest_name import nearest_name
+
 _QUOTED: Final = re.compile(r"'([^']*)'")
 """A known value, in the list that a message has."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'price'?` for `pric`, and nothing when no known word is near."""
-    folded = {name.lower(): name for name in sorted(known)}
-    near = get_close_matches(word.lower(), list(folded), n=1, cutoff=_SIMILAR)
-    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+    near = nearest_name(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[str]:

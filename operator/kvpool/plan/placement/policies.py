@@ -1,8 +1,8 @@
 """The eviction rules by the names that people write."""
 
-from difflib import get_close_matches
 from typing import Final
 
+from kvpool.plan.nearest_name import nearest_name
 from kvpool.plan.placement.classwise import LIFETIME_NS, ClassWise
 from kvpool.plan.placement.eviction import EvictionRule
 from kvpool.plan.placement.orders import HALF_LIFE_NS, Aged, Belady, Ewma, Frequency, Predicted, Recency
@@ -36,6 +36,6 @@ def rule_named(
         case "belady":
             return Belady()
     known = {known.lower(): known for known in NAMES} | {alias: alias.upper() for alias in ALIASES}
-    near = get_close_matches(asked, known, n=1)
-    hint = f"did you mean {known[near[0]]}?" if near else f"known are {', '.join(NAMES)}"
+    near = nearest_name(asked, known)
+    hint = f"did you mean {known[near]}?" if near else f"known are {', '.join(NAMES)}"
     raise ValueError(f"policy {name!r} is none; {hint}")

@@ -97,6 +97,10 @@ class Ranks:
         """Bytes that all ranks together hold for one token, copies counted."""
         return self.tensor * self.bytes_per_token_of_rank(shape, element_bits)
 
+    def session_bytes(self, shape: ModelShape, context_tokens: int, element_bits: int = 16) -> int:
+        """Bytes that a parked session of so many tokens holds, copies of its KV counted."""
+        return shape.session_bytes(0) + context_tokens * self.held_bytes_per_token(shape, element_bits)
+
     def rank_bytes(self, shape: ModelShape, context_tokens: int, element_bits: int = 16) -> int:
         """Bytes that the fullest rank holds for a context: its group's share of the tokens, rounded up."""
         return -(-context_tokens // self.kv) * self.bytes_per_token_of_rank(shape, element_bits)

@@ -22,6 +22,7 @@ from kvpool.plan.ratio.split import Bounds
 from kvpool.plan.ratio.table import Cell, ratio_table
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.constants import constants_for
+from kvpool.plan.timing.kv_memory import kv_memory_bytes
 from kvpool.plan.timing.model import NS_PER_SECOND, LinkModel
 from kvpool.plan.timing.provenance import Constants
 from kvpool.plan.timing.quantisation import QUANTISATIONS
@@ -44,20 +45,21 @@ def roles_of(question: PrefillDecode) -> Roles:
     """
     decode, shape = question.decode, SHAPES[question.model]
     kv_bytes = _ranks(decode).held_bytes_per_token(shape, decode.kv_bits)
-    usable = decode.cards * (CARDS[decode.accelerator].hbm_bytes * decode.memory_use - decode.activations)
     weights = QUANTISATIONS[decode.quantisation].weight_bytes(shape.parameters)
-    if usable < weights:
+    room = kv_memory_bytes(
+        CARDS[decode.accelerator], decode.cards, weights, decode.memory_use, decode.activations
+    )
+    if room < 0:
         raise CliError(
-            f"prefillDecode.decode: {decode.cards} {decode.accelerator} have {usable / 1e9:,.1f} GB for "
-            f"weights of {weights / 1e9:,.1f} GB; {(weights - usable) / 1e9:,.1f} GB are missing: give it "
-            f"more cards"
+            f"prefillDecode.decode: {decode.cards} {decode.accelerator} have {(weights + room) / 1e9:,.1f} GB"
+            f" for weights of {weights / 1e9:,.1f} GB; {-room / 1e9:,.1f} GB are missing: give it more cards"
         )
     return Roles(
         prefill=constants_of(question, question.prefill).timing,
         decode=constants_of(question, decode).timing,
         link=LINKS[question.link],
         kv_bytes_per_token=kv_bytes,
-        decode_capacity_tokens=int(usable - weights) // kv_bytes,
+        decode_capacity_tokens=room // kv_bytes,
         prefill_cards=question.prefill.cards,
         decode_cards=decode.cards,
         staged_sequences=question.staged_sequences,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kvpool.cli.faults import CliError
 from kvpool.cli.planning.sizing.measured import Measured
-from kvpool.cli.planning.sizing.options import HardwareOption, SizedLink, SizedTier, SizingFile
+from kvpool.cli.planning.sizing.options import HardwareOption, Serving, SizedLink, SizedTier, SizingFile
 from kvpool.plan.tiers.breakeven import load_wins_from_tokens
 from kvpool.plan.tiers.cost import Cost, break_even_price_per_gb, cost_of
 from kvpool.plan.tiers.planner import TierPlan, plan_tiers
@@ -16,6 +16,7 @@ from kvpool.plan.tiers.stack import Demand, Link, Stack, Tier
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.constants import constants_for
 from kvpool.plan.timing.engine_config import shape_of_config
+from kvpool.plan.timing.kv_memory import kv_memory_bytes
 from kvpool.plan.timing.model import LinkModel
 from kvpool.plan.timing.provenance import Constants
 from kvpool.plan.timing.quantisation import QUANTISATIONS
@@ -84,20 +85,25 @@ def instance_of(file: SizingFile, read: Reader, measured: Measured) -> Instance:
     card = CARDS[serving.accelerator]
     number_format = QUANTISATIONS[serving.quantisation].with_kv(serving.kv_bits)
     ranks = Ranks(serving.cards // serving.kv_parallel, serving.kv_parallel)
-    usable = round(serving.cards * (card.hbm_bytes * serving.memory_use - serving.activations))
     if file.model.kv_bytes_per_token is not None:
         kappa = file.model.kv_bytes_per_token
+        room = _kv_memory_bytes(serving, 0)
         return Instance(
-            "unnamed model", kappa, kappa * sessions.context, None, max(0, usable), max(0, -usable), None
+            "unnamed model", kappa, kappa * sessions.context, None, max(0, room), max(0, -room), None
         )
     shape = _shape(file, read)
     held = ranks.held_bytes_per_token(shape, serving.kv_bits)
-    parked = shape.session_bytes(sessions.context, serving.kv_bits)
-    parked += sessions.context * (held - shape.kv_bytes_per_token(serving.kv_bits))
+    parked = ranks.session_bytes(shape, sessions.context, serving.kv_bits)
     weights = number_format.weight_bytes(shape.parameters)
     constants = measured.timing() or constants_for(shape, card, ranks, number_format)
-    room = usable - weights
+    room = _kv_memory_bytes(serving, weights)
     return Instance(shape.name, held, parked, weights, max(0, room), max(0, -room), constants)
+
+
+def _kv_memory_bytes(serving: Serving, weight_bytes: int) -> int:
+    return kv_memory_bytes(
+        CARDS[serving.accelerator], serving.cards, weight_bytes, serving.memory_use, serving.activations
+    )
 
 
 def _shape(file: SizingFile, read: Reader) -> ModelShape:

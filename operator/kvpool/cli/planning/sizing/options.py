@@ -10,6 +10,7 @@ from kvpool.api.quantity import parse_quantity
 from kvpool.api.schema import Model
 from kvpool.cli.planning.suggestions import suggestion
 from kvpool.plan.timing.cards import CARDS, LINKS
+from kvpool.plan.timing.kv_memory import ACTIVATION_BYTES, MEMORY_USE
 from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
 
@@ -98,9 +99,9 @@ class Serving(Model):
     """Bits of weights and activations."""
     kv_bits: Annotated[int, Field(ge=4, le=32)] = 16
     """Bits of one element of KV."""
-    memory_use: Share = 0.9
+    memory_use: Share = MEMORY_USE
     """Share of the accelerators' memory that the engine takes for weights, activations and KV."""
-    activations: Bytes = 4 * 2**30
+    activations: Bytes = ACTIVATION_BYTES
     """Memory of each card for activations and graphs."""
     price: Price = 0.0
     """Of one card."""
