@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,7 +25,11 @@ HIGH_WATERMARK: Final = 0.95
 EVICTION_RATIO: Final = 0.05
 """Mooncake's defaults: above 95 % of the memory at least 5 % of the objects leave."""
 STEP_REQUESTS: Final = 20
+SILENCE_SECONDS: Final = 300.0
+"""After which a client that said nothing is taken to hang: no put waits longer than 5 s for room."""
+SHOWN_CHARACTERS: Final = 400
 STANDARD_ERROR: Final = 2
+CLIENT_LOG: Final = "client.log"
 Prompts = Sequence[tuple[int, ...]]
 
 
@@ -71,26 +76,38 @@ def replayed(store: Store, prompts: Prompts, advance: Callable[[int], object]) -
         process.start()
         theirs.close()
         try:
-            while True:
+            while ours.poll(SILENCE_SECONDS):
                 told = ours.recv()
                 if isinstance(told, Replayed):
                     return told
                 if isinstance(told, str):
                     raise CliError(told)
                 advance(told)
+            raise CliError(
+                f"Mooncake's client said nothing for {SILENCE_SECONDS:.0f} s; {_last_words(folder)}"
+            )
         except (EOFError, ConnectionError):
             process.join()
             raise CliError(
-                f"Mooncake's client ended by itself with exit code {process.exitcode}; try again"
+                f"Mooncake's client ended by itself with exit code {process.exitcode}; {_last_words(folder)}"
             ) from None
         finally:
             process.kill()
             process.join()
 
 
+def _last_words(folder: str) -> str:
+    """The end of what a client wrote to standard error: its folder goes with the error."""
+    with suppress(OSError):
+        said = (Path(folder) / CLIENT_LOG).read_text(errors="backslashreplace").strip()
+        if said:
+            return f"its last words: {said[-SHOWN_CHARACTERS:]}"
+    return "it left no word why; try again"
+
+
 def _client(told: Connection, master: str, folder: str, store: Store, prompts: Prompts) -> None:
     """Bring the memory, join without any, and replay; tells counts of prompts, then what was found."""
-    with (Path(folder) / "client.log").open("wb") as log:
+    with (Path(folder) / CLIENT_LOG).open("wb") as log:
         os.dup2(log.fileno(), STANDARD_ERROR)
     disk = Path(folder) / "disk"
     disk.mkdir()
