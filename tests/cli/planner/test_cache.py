@@ -118,7 +118,7 @@ def test_a_rule_of_ones_own_plugs_in(trace: Path, tmp_path: Path, monkeypatch: p
         (["--capacity", "1Ki", "--half-life", "0s"], "must be above 0"),
         (["--capacity", "1Ki", "--half-life", "soon"], "is not a duration"),
         (["--capacity", "1Ki", "--policy", "nowhere_at_all:X"], "cannot be imported"),
-        (["--capacity", "1Ki", "--policy", "own_rule:Absent"], "'Absent' cannot be made"),
+        (["--capacity", "1Ki", "--policy", "own_rule:Absent"], "has no attribute 'Absent'"),
         (["--capacity", "1Ki", "--policy", "own_rule:NoRule"], "has no method `key"),
         (["--capacity", "1Ki", "--policy", "own_rule:NoTuple"], "gave 1, not a tuple"),
         (["--capacity", "1Ki", "--policy", "own_rule:Fails"], "failed on the trace: ZeroDivisionError"),

@@ -1,10 +1,9 @@
 """Eviction policies as people name them: one of kvpool's own, or a class of theirs as `module:Class`."""
 
-import sys
-from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from kvpool.cli.faults import CliError
+from kvpool.cli.planning.own_class import own_class
 from kvpool.plan.placement.eviction import EvictionRule, Use
 from kvpool.plan.placement.policies import rule_named
 from kvpool.sim.caches.hit_rates import FirstIn, Policy
@@ -33,18 +32,11 @@ def policy_of(text: str, half_life_ns: int) -> Policy:
 
 
 def _own(text: str) -> EvictionRule:
-    module_name, _, class_name = text.partition(":")
-    if "" not in sys.path:
-        # As `python -m` does: a rule is most often a file beside the trace.
-        sys.path.insert(0, "")
+    found: Any = own_class(text)
     try:
-        made = getattr(import_module(module_name), class_name)()
-    except ImportError as error:
-        raise CliError(f"--policy {text}: module {module_name!r} cannot be imported: {error}") from None
+        made = found()
     except Exception as error:  # noqa: BLE001 - code of the user's own may fail in any way
-        raise CliError(
-            f"--policy {text}: {class_name!r} cannot be made without arguments: {error!r}"
-        ) from None
+        raise CliError(f"--policy {text}: it cannot be made without arguments: {error!r}") from None
     if not isinstance(made, EvictionRule):
         raise CliError(f"--policy {text}: the class has no method `key(self, use)`; {CONTRACT}")
     try:
