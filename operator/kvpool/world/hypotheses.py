@@ -69,17 +69,18 @@ def add_capacity(snapshot: Snapshot, tier: str, added_bytes: int) -> Snapshot:
     Media, budgets and, for memory, what Nodes can allocate grow by the same share; a rest of less than one
     byte a node is left out. Without such a node nothing changes.
     """
-    names = nodes_with_budget(snapshot, tier)
-    if not names:
+    rulings = rule(snapshot)
+    found = {name: rulings.of(name, tier) for name in sorted(snapshot.kvnodes)}
+    ruling = {name: budget for name, budget in found.items() if budget is not None}
+    if not ruling:
         return snapshot
-    share = added_bytes // len(names)
+    share = added_bytes // len(ruling)
     agents = {
-        name: _with_medium(view, tier, share) if name in names else view
+        name: _with_medium(view, tier, share) if name in ruling else view
         for name, view in snapshot.agents.items()
     }
-    ruling = {name: rule(snapshot).of(name, tier) for name in names}
-    grown = {found.budget for found in ruling.values() if found is not None}
-    in_memory = {name for name, found in ruling.items() if found and found.backend is Backend.TMPFS}
+    grown = {given.budget for given in ruling.values()}
+    in_memory = {name for name, given in ruling.items() if given.backend is Backend.TMPFS}
     nodes = {
         name: replace(fact, allocatable_memory_bytes=fact.allocatable_memory_bytes + share)
         if name in in_memory
