@@ -9,7 +9,6 @@ from kvpool.plan.timing.model import LinkModel, TimingModel
 from kvpool.sim.building import at_speed
 from kvpool.sim.serving.design import InstanceSpec, SplitDesign
 from kvpool.sim.serving.lengths import Lengths, NoisyLengths
-from kvpool.sim.serving.outcome import Outcome
 from kvpool.sim.serving.split import SplitFleet
 from kvpool.sim.serving.views import Belief
 from kvpool.sim.streams import Stream
@@ -103,16 +102,10 @@ def serve(
     fleet = SplitFleet(design, rule(root.split("router")), lengths=lengths or noisy)
     outcomes = fleet.run(workload).outcomes
     times = sorted(outcome.e2e_ns for outcome in outcomes if not outcome.refused)
-    kept = sum(keeps_promise(outcome, pool.objectives[outcome.slo_class]) for outcome in outcomes)
+    kept = sum(outcome.keeps(pool.objectives[outcome.slo_class]) for outcome in outcomes)
     return Served(
         kept / max(1, len(outcomes)),
         times[min(len(times) - 1, 99 * len(times) // 100)] if times else 0,
         sum(times) / max(1, len(times)),
         sum(outcome.preempted for outcome in outcomes),
     )
-
-
-def keeps_promise(outcome: Outcome, objective: Objective) -> bool:
-    """Whether the request was served, in time for the first token and for each one after it."""
-    in_time = outcome.ttft_ns <= objective.ttft_ns and outcome.tpot_ns <= objective.tpot_ns
-    return not outcome.refused and in_time

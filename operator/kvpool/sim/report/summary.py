@@ -94,7 +94,7 @@ def _totals(run: FleetRun, served: Sequence[Outcome]) -> Totals:
 
 def _class(slo_class: str, objective: Objective, outcomes: Sequence[Outcome]) -> ClassFigures:
     served = [one for one in outcomes if not one.refused]
-    met = sum(1 for one in served if one.ttft_ns <= objective.ttft_ns and one.tpot_ns <= objective.tpot_ns)
+    met = sum(one.keeps(objective) for one in served)
     return ClassFigures(
         slo_class,
         len(outcomes),

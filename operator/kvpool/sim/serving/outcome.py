@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kvpool.plan.routing.views import Objective
 from kvpool.sim.prefixes.tier import Tier
 
 
@@ -43,3 +44,8 @@ class Outcome:
     def tpot_ns(self) -> int:
         """Mean time between tokens after the first; 0 for a single token."""
         return (self.end_ns - self.first_ns) // (self.output_tokens - 1) if self.output_tokens > 1 else 0
+
+    def keeps(self, promise: Objective) -> bool:
+        """Whether it was served, in time for the first token and for each one after it."""
+        in_time = self.ttft_ns <= promise.ttft_ns and self.tpot_ns <= promise.tpot_ns
+        return in_time and not self.refused
