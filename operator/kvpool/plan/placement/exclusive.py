@@ -51,11 +51,6 @@ class Block:
         return self.place in HOLDS_HBM
 
     @property
-    def may_leave_hbm(self) -> bool:
-        """Whether the block may be evicted from HBM now."""
-        return self.place in (Place.HBM, Place.BOTH) and self.hbm_readers == 0
-
-    @property
     def may_be_dropped(self) -> bool:
         """Whether the block may be forgotten now."""
         return self.place not in IN_FLIGHT and self.host_readers == 0 and self.hbm_readers == 0

@@ -23,7 +23,6 @@ from kvpool.plan.timing.model import NS_PER_SECOND
 
 DECODE_DEGRADATION: Final = 0.95
 """Of the ideal that decode reaches in this form (AIConfigurator)."""
-PREFILL_DEGRADATION: Final = 0.90
 MOST_RATIO: Final = 64
 
 
