@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 from pathlib import Path
 
 import pytest
 
+from kvpool.cli.options import Format
+from kvpool.cli.printing import render
+from kvpool.cli.views.claims import ClaimAnswer, claims_screen
+from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from tests.cli.planner.asking import Answered, ask
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,12 +49,90 @@ def test_a_parameter_can_be_set_for_one_claim_or_all() -> None:
     assert rows[0]["parameters"]["drawn_fillings"] == 2
 
 
+def test_another_value_in_a_file_changes_the_run(tmp_path: Path) -> None:
+    shipped = (ROOT / "docs" / "claims" / "c1.yaml").read_text()
+    (tmp_path / "c1.yaml").write_text(shipped.replace("ratios: [1, 8, 64]", "ratios: [1, 8, 32]"))
+    ran = claims("C1", "--reduced", "--parameters", str(tmp_path), "-o", "json")
+    (row,) = ran.document["claims"]
+    assert row["parameters"]["ratios"] == [1, 8, 32]
+    assert (ran.code, row["verdict"]) == (1, "No")
+
+
+def test_the_short_setting_is_what_its_file_says_differs(tmp_path: Path) -> None:
+    shipped = (ROOT / "docs" / "claims" / "c1.yaml").read_text()
+    (tmp_path / "c1.yaml").write_text(shipped.replace("  drawn_fillings: 5", "  drawn_fillings: 3"))
+    asked = ("C1", "--parameters", str(tmp_path), "-o", "json")
+    (short,) = claims(*asked, "--reduced").document["claims"]
+    (full,) = claims(*asked).document["claims"]
+    assert short["parameters"]["drawn_fillings"] == 3
+    assert full["parameters"]["drawn_fillings"] == 20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("drawn_fillings: 20\n", "", "drawn_fillings: is missing"),
+        ("seed: 1\n", "sed: 1\n", "did you mean 'seed'?"),
+        ("  drawn_fillings: 5", "  drawn_filings: 5", "c1.yaml, reduced, cannot be used"),
+        (
+            "reduced:\n  session_bytes: [64000000, 1000000000]\n  drawn_fillings: 5\n",
+            "reduced: short\n",
+            "reduced is not a mapping",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, words: str) -> None:
+    shipped = (ROOT / "docs" / "claims" / "c1.yaml").read_text()
+    assert old in shipped
+    (tmp_path / "c1.yaml").write_text(shipped.replace(old, new))
+    ran = claims("C1", "--parameters", str(tmp_path))
+    assert ran.code == 2
+    assert words in " ".join(ran.fault.split())
+    assert "c1.yaml" in ran.fault
+
+
+def test_a_claim_without_a_file_in_the_folder_is_not_run_with_other_values(tmp_path: Path) -> None:
+    ran = claims("C1", "--parameters", str(tmp_path))
+    assert ran.code == 2
+    assert "c1.yaml cannot be read" in " ".join(ran.fault.split())
+
+
 def test_a_trace_that_is_not_there_makes_a_claim_not_run_and_says_what_is_missing(tmp_path: Path) -> None:
     ran = ask("simulate", "claims", "C13", "--reduced", "--traces", str(tmp_path), "-o", "json")
     (row,) = ran.document["claims"]
-    assert row["verdict"] == "NotRun"
+    assert (ran.code, row["verdict"]) == (1, "NotRun")
+    assert ran.document["findings"] == [f"C13 was not run: {row['knob']}"]
     assert "mooncake_fast25_conversation_trace.jsonl" in row["knob"]
     assert "--traces DIR" in row["knob"]
+
+
+def test_people_read_kind_source_and_what_decides_in_the_narrow_table_and_in_the_wide_one() -> None:
+    narrow, wide = claims("C1", "C2", "--reduced"), claims("C1", "C2", "--reduced", "-o", "wide")
+    for ran in (narrow, wide):
+        words = " ".join(ran.out.split())
+        assert "2609.16215" in words
+        assert "Identity" in words
+        assert "second hand" in words
+    assert "DECIDED BY" in wide.out
+    assert "DECIDED BY" not in narrow.out
+    assert max(len(line) for line in narrow.out.splitlines()) <= 100
+
+
+def test_what_decides_a_claim_is_said_below_the_table() -> None:
+    claim = Claim("C0", "a text", "a source", Reading.ABSTRACT, Kind.DIRECTION)
+    row = ClaimRow(claim, "3 of 4", "all of 4", Verdict.PARTLY, "how fast the link is")
+    screen = claims_screen([ClaimAnswer(row, {}, 0.0)])
+    text = render(screen, Format.TABLE)
+    assert "C0: Direction, abstract, a source\n  decided by: how fast the link is" in text
+    assert "decided by" not in render(claims_screen([ClaimAnswer(row, {}, 0.0)], wide=True), Format.WIDE)
+    assert not screen.findings
+
+
+def test_nothing_of_a_run_is_left_when_it_has_answered() -> None:
+    before = threading.active_count()
+    assert claims("C1", "C2", "--reduced", "-j", "2").code == 0
+    assert threading.active_count() == before
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize(

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from itertools import repeat
-from pathlib import Path
 
 import pytest
-import yaml
 
 from kvpool.plan.tiers.stack import Stack, Tier
 from kvpool.sim.claims import borrowed_memory, capacity, narrow_numbers
-from kvpool.sim.claims.experiment import Experiment
 from kvpool.sim.claims.row import ClaimRow, Kind, Verdict
+from tests.sim.claims.setting import run_claim
 
-CLAIMS = Path(__file__).resolve().parents[3] / "docs" / "claims"
 EXPERIMENTS = (*capacity.EXPERIMENTS, *narrow_numbers.EXPERIMENTS, *borrowed_memory.EXPERIMENTS)
 
 
 def run(number: str, **changes: object) -> ClaimRow:
-    experiment = next(one for one in EXPERIMENTS if one.claim.number == number)
-    return experiment.run(experiment.parameters.model_validate({**experiment.reduced, **changes}), {})
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.claim.number)
-def test_the_file_of_a_claim_holds_the_full_setting(experiment: Experiment) -> None:
-    file = CLAIMS / f"{experiment.claim.number.lower()}.yaml"
-    written = yaml.safe_load(file.read_text())
-    assert experiment.parameters.model_validate(written) == experiment.parameters()
-    assert sorted(written) == sorted(experiment.parameters.model_fields)
+    return run_claim(number, {}, **changes)
 
 
 @pytest.mark.parametrize("number", ["C1", "C2"])

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kvpool.cli.planning.claim_files import setting_of
 from kvpool.cli.planning.claims import TRACE_FILES
 from kvpool.cli.planning.trace_files import open_workload
 from kvpool.sim.claims.experiment import Experiment
 from kvpool.sim.claims.register import EXPERIMENTS
 from kvpool.sim.claims.row import Kind, Verdict
+from tests.sim.claims.setting import run_claim
 
 ROOT = Path(__file__).resolve().parents[3]
 CLAIMS = ROOT / "docs" / "claims"
@@ -31,16 +33,18 @@ def test_every_claim_is_there_once_and_in_order() -> None:
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=named)
 def test_the_parameters_of_a_claim_are_those_of_its_file(experiment: Experiment) -> None:
     written = yaml.safe_load((CLAIMS / f"{experiment.claim.number.lower()}.yaml").read_text())
-    assert experiment.parameters.model_validate(written) == experiment.parameters()
+    reduced = written.pop("reduced")
     assert set(written) == set(experiment.parameters.model_fields), "a file leaves no parameter unsaid"
+    assert set(reduced) < set(written), "the short setting is one of the same claim"
+    assert setting_of(experiment, None, reduced=False) == written
+    assert setting_of(experiment, None, reduced=True) == {**written, **reduced}
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=named)
 def test_a_claim_comes_out_in_its_reduced_setting(experiment: Experiment) -> None:
     traces = ROOT / "traces"
     workloads = {name: open_workload(traces / f"{TRACE_FILES[name]}.gz") for name in experiment.traces}
-    parameters = experiment.parameters.model_validate(experiment.reduced)
-    first = experiment.run(parameters, workloads)
+    first = run_claim(experiment.claim.number, workloads)
     assert first.claim == experiment.claim
     assert (first.verdict is Verdict.IDENTITY) == (first.claim.kind is Kind.IDENTITY)
     assert first.verdict is not Verdict.NOT_RUN

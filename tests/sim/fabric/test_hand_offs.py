@@ -1,23 +1,20 @@
 """Hand-offs through a leaf-spine fabric: paths, queues, and what choosing a spine changes."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-import yaml
 
 from kvpool.plan.ports.spines import View
-from kvpool.sim.claims.fabric import EXPERIMENTS, SourcePorts
 from kvpool.sim.claims.row import Verdict
 from kvpool.sim.fabric.run import Chooser, run
 from kvpool.sim.fabric.topology import LeafSpine
 from kvpool.sim.fabric.transfers import Load, Transfer, transfers
 from kvpool.sim.streams import Stream
+from tests.sim.claims.setting import run_claim
 
 GIGA = 10**9
 FABRIC = LeafSpine(8, 4, 8, 50 * GIGA, 50 * GIGA)
 LOAD = Load(percent=30, mean_bytes=2 * GIGA, count=400, prefill_ns_per_mebibyte=20_000)
-DOCUMENT = Path(__file__).parents[3] / "docs" / "claims" / "c17.yaml"
 
 
 def test_a_path_crosses_card_leaf_spine_leaf_card() -> None:
@@ -105,14 +102,12 @@ def test_the_more_a_chooser_sees_the_sooner_hand_offs_end() -> None:
 
 
 def test_the_claim_holds_in_its_reduced_setting() -> None:
-    (experiment,) = EXPERIMENTS
-    row = experiment.run(experiment.parameters.model_validate(experiment.reduced), {})
+    row = run_claim("C17", {})
     assert row.verdict is Verdict.REPRODUCED, row.ours
     assert row.claim.number == "C17"
 
 
 def test_the_claim_does_not_hold_where_uplinks_are_fatter_than_cards() -> None:
-    (experiment,) = EXPERIMENTS
     fat = {
         "spines": 4,
         "hosts_per_leaf": 8,
@@ -120,9 +115,4 @@ def test_the_claim_does_not_hold_where_uplinks_are_fatter_than_cards() -> None:
         "load_percent": 30,
         "gated": True,
     }
-    row = experiment.run(SourcePorts.model_validate({"flows": 600, "cells": [fat]}), {})
-    assert row.verdict is Verdict.NO
-
-
-def test_the_scenario_file_has_the_parameters_that_are_run() -> None:
-    assert SourcePorts.model_validate(yaml.safe_load(DOCUMENT.read_text())) == SourcePorts()
+    assert run_claim("C17", {}, flows=600, cells=[fat]).verdict is Verdict.NO

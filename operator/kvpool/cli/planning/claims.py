@@ -18,6 +18,7 @@ from rich.progress import Progress
 from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
+from kvpool.cli.planning.claim_files import setting_of
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.planning.suggestions import faults_of, suggestion
 from kvpool.cli.planning.trace_files import open_workload
@@ -57,6 +58,12 @@ class _Order:
 )
 @click.option("--reduced", is_flag=True, help="The short setting of each claim: seconds instead of minutes.")
 @click.option(
+    "--parameters",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Where the files of parameters are, such as c3.yaml; those that come with kvpool.",
+)
+@click.option(
     "--traces",
     type=click.Path(path_type=Path),
     default=Path("traces"),
@@ -70,6 +77,7 @@ def claims(
     numbers: tuple[str, ...],
     settings: tuple[str, ...],
     reduced: bool,
+    parameters: Path | None,
     traces: Path,
     jobs: int | None,
     output: str,
@@ -80,8 +88,10 @@ def claims(
     """
     chosen = _chosen(numbers)
     orders = [
-        _Order(one.claim.number, parameters, traces)
-        for one, parameters in zip(chosen, _parameters(chosen, settings, reduced=reduced), strict=True)
+        _Order(one.claim.number, changed, traces)
+        for one, changed in zip(
+            chosen, _parameters(chosen, settings, parameters, reduced=reduced), strict=True
+        )
     ]
     answers = {found.row.claim.number: found for found in _run_all(orders, jobs or os.cpu_count() or 1)}
     answer_as(claims_screen([answers[order.number] for order in orders]), Format(output))
@@ -100,7 +110,7 @@ def _chosen(numbers: Sequence[str]) -> list[Experiment]:
 
 
 def _parameters(
-    chosen: Sequence[Experiment], settings: Sequence[str], *, reduced: bool
+    chosen: Sequence[Experiment], settings: Sequence[str], folder: Path | None, *, reduced: bool
 ) -> Iterator[dict[str, Any]]:
     """The parameters of each, checked. Raises CliError."""
     changes = [_setting(text) for text in settings]
@@ -111,7 +121,7 @@ def _parameters(
             near = suggestion(key, known) or f"; known are {', '.join(known) or 'none'}"
             raise CliError(f"--set {key}: no claim that is run has it{near}")
     for one in chosen:
-        mine = dict(one.reduced) if reduced else {}
+        mine = setting_of(one, folder, reduced=reduced)
         for number, key, value in changes:
             if number in ("", one.claim.number.lower()) and key in one.parameters.model_fields:
                 mine[key] = value

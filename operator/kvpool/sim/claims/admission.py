@@ -28,29 +28,29 @@ MOST_MAKESPAN: Final = 1.02
 class Storms(Parameters):
     """Groups of programs on an engine whose memory holds some of them; figures of Qwen3-32B on two H200."""
 
-    runs: int = Field(3, ge=1)
+    runs: int = Field(ge=1)
     """Sets of programs, each from its own seed."""
-    groups: int = Field(12, ge=1)
-    members: int = Field(8, ge=1)
-    turns: float = Field(25, gt=0)
-    first_prompt_tokens: int = Field(8_000, ge=1)
-    tool_tokens: float = Field(1_700, gt=0)
-    output_tokens: float = Field(300, gt=0)
-    tool_seconds: float = Field(6, gt=0)
-    slots: int = Field(8, ge=1)
-    scarce_tokens: tuple[int, ...] = (600_000, 1_200_000, 2_400_000)
+    groups: int = Field(ge=1)
+    members: int = Field(ge=1)
+    turns: float = Field(gt=0)
+    first_prompt_tokens: int = Field(ge=1)
+    tool_tokens: float = Field(gt=0)
+    output_tokens: float = Field(gt=0)
+    tool_seconds: float = Field(gt=0)
+    slots: int = Field(ge=1)
+    scarce_tokens: tuple[int, ...]
     """Memory of both tiers together, a quarter of it in the device."""
-    ample_tokens: int = Field(6_000_000, ge=1)
-    usual_final_tokens: int = Field(78_000, ge=1)
+    ample_tokens: int = Field(ge=1)
+    usual_final_tokens: int = Field(ge=1)
     """What nine of ten such programs end below."""
-    growth_share: float = Field(0.5, ge=0, le=1)
-    age_seconds: float = Field(600, ge=0)
-    prefill_base_ns: float = 0.0
-    prefill_token_ns: float = 51_900.0
-    prefill_square_ns: float = 0.769
-    step_base_ns: float = 10.8e6
-    step_sequence_ns: float = 20_600.0
-    step_token_ns: float = 29.3
+    growth_share: float = Field(ge=0, le=1)
+    age_seconds: float = Field(ge=0)
+    prefill_base_ns: float
+    prefill_token_ns: float
+    prefill_square_ns: float
+    step_base_ns: float
+    step_sequence_ns: float
+    step_token_ns: float
 
     def engine(self, tokens: int) -> Engine:
         """The engine with that much memory."""
@@ -165,16 +165,16 @@ def _storm_figures(one: Compared) -> tuple[tuple[str, float], ...]:
 class Bounds(RouterMix):
     """Decode instances whose memory is the limit, with several ways to reserve for answers."""
 
-    log_seconds: float = Field(600, gt=0)
-    burst_factor: float = Field(1.0, ge=1)
-    capacity_tokens: int = Field(12_000, ge=1)
+    log_seconds: float = Field(gt=0)
+    burst_factor: float = Field(ge=1)
+    capacity_tokens: int = Field(ge=1)
     """A fifth of what the card would hold: memory binds before speed does."""
-    instances: int = Field(4, ge=1)
-    rates_per_second: tuple[float, ...] = (1.8, 2.2, 2.6)
-    coverage: float = Field(0.9, gt=0, lt=1)
-    most_tokens: int = Field(3_000, ge=1)
+    instances: int = Field(ge=1)
+    rates_per_second: tuple[float, ...]
+    coverage: float = Field(gt=0, lt=1)
+    most_tokens: int = Field(ge=1)
     """The longest answer that the engine makes."""
-    rule: str = "LeastLoaded"
+    rule: str
     """Where requests go: to the instance with the smallest share of memory reserved."""
 
 
@@ -295,8 +295,6 @@ UPPER_BOUNDS: Final = Claim(
 )
 
 EXPERIMENTS: Final = (
-    Experiment(STORMS, Storms, reduced={"runs": 1, "scarce_tokens": [1_200_000]}, run=c14),
-    Experiment(
-        UPPER_BOUNDS, Bounds, reduced={"logs": 1, "log_seconds": 300, "rates_per_second": [2.2]}, run=c21
-    ),
+    Experiment(STORMS, Storms, run=c14),
+    Experiment(UPPER_BOUNDS, Bounds, run=c21),
 )

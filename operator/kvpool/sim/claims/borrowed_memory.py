@@ -29,26 +29,26 @@ PUBLISHED_GAIN: Final = 2.3
 class BorrowedMemory(Parameters):
     """One accelerator whose host lends memory and drives."""
 
-    model: str = "Qwen3-8B"
-    card: str = "H200"
-    kv_memory_bytes: int = Field(106_000_000_000, ge=1)
+    model: str
+    card: str
+    kv_memory_bytes: int = Field(ge=1)
     """What the accelerator has for KV."""
-    free_memory_bytes: int = Field(800_000_000_000, ge=0)
+    free_memory_bytes: int = Field(ge=0)
     """Of the host, before anything is lent."""
-    free_drive_bytes: int = Field(6_400_000_000_000, ge=0)
-    reserve_percent: int = Field(20, ge=0, le=100)
+    free_drive_bytes: int = Field(ge=0)
+    reserve_percent: int = Field(ge=0, le=100)
     """Of what is free, never lent."""
-    host_link: str = "PCIe5-x16"
-    drive_link: str = "NVMe-Gen5"
-    revoked_percent: int = Field(5, ge=0, le=100)
+    host_link: str
+    drive_link: str
+    revoked_percent: int = Field(ge=0, le=100)
     """Of the sessions in lent memory, asked back before they return."""
-    context_tokens: int = Field(16_000, ge=1)
-    new_tokens: int = Field(500, ge=1)
-    output_tokens: int = Field(300, ge=1)
-    running: int = Field(16, ge=1)
+    context_tokens: int = Field(ge=1)
+    new_tokens: int = Field(ge=1)
+    output_tokens: int = Field(ge=1)
+    running: int = Field(ge=1)
     """Sessions that are decoded at once; they are in HBM in any case."""
-    return_seconds: float = Field(600.0, gt=0)
-    sessions_per_base: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    return_seconds: float = Field(gt=0)
+    sessions_per_base: tuple[int, ...]
     """Sessions that want to return, for each that HBM holds."""
 
 
@@ -144,4 +144,4 @@ CLAIM: Final = Claim(
     kind=Kind.DIRECTION,
 )
 
-EXPERIMENTS: Final = (Experiment(CLAIM, BorrowedMemory, reduced={}, run=c20),)
+EXPERIMENTS: Final = (Experiment(CLAIM, BorrowedMemory, run=c20),)

@@ -25,25 +25,25 @@ _TUMKUR: Final = "Tumkur et al., Where Should the KV Cache Live?, arXiv 2609.162
 class Ratio(Parameters):
     """Tiers at a ratio, filled with sessions of one size."""
 
-    ratios: tuple[int, int, int] = (1, 8, 64)
-    least_base_sessions: int = Field(41, ge=1)
-    most_base_sessions: int = Field(66, ge=1)
+    ratios: tuple[int, int, int]
+    least_base_sessions: int = Field(ge=1)
+    most_base_sessions: int = Field(ge=1)
     """Sessions that the first tier alone holds: every number from the least on is tried."""
-    left_over_percent: int = Field(2, ge=0, le=99)
+    left_over_percent: int = Field(ge=0, le=99)
     """Of one session, what stays free in the first tier."""
-    session_bytes: tuple[int, ...] = (64_000_000, 256_000_000, 1_000_000_000)
-    drawn_fillings: int = Field(20, ge=1)
+    session_bytes: tuple[int, ...]
+    drawn_fillings: int = Field(ge=1)
     """Fillings with sizes drawn evenly between the smallest and the largest; their mean is shown."""
 
 
 class Prices(Parameters):
     """Prices of the tiers, with the sessions of the ratio."""
 
-    ratios: tuple[int, int, int] = (1, 8, 64)
-    base_sessions: int = Field(50, ge=1)
-    left_over_percent: int = Field(2, ge=0, le=99)
-    session_bytes: int = Field(256_000_000, ge=1)
-    price_per_gb: tuple[float, float, float] = (187.5, 3.5, 0.08)
+    ratios: tuple[int, int, int]
+    base_sessions: int = Field(ge=1)
+    left_over_percent: int = Field(ge=0, le=99)
+    session_bytes: int = Field(ge=1)
+    price_per_gb: tuple[float, float, float]
     """Of accelerator memory (the accelerator's price over its memory), host memory and drives."""
 
 
@@ -179,11 +179,6 @@ PRICE_CLAIM: Final = Claim(
 )
 
 EXPERIMENTS: Final = (
-    Experiment(
-        RATIO_CLAIM,
-        Ratio,
-        reduced={"session_bytes": [64_000_000, 1_000_000_000], "drawn_fillings": 5},
-        run=c1,
-    ),
-    Experiment(PRICE_CLAIM, Prices, reduced={}, run=c2),
+    Experiment(RATIO_CLAIM, Ratio, run=c1),
+    Experiment(PRICE_CLAIM, Prices, run=c2),
 )

@@ -25,30 +25,42 @@ OURS, DENSE = "one score", "dense"
 class HybridMemory(Parameters):
     """Branching agents before one prefill server whose memory holds KV and checkpoints."""
 
-    sessions: int = Field(180, ge=1)
-    revisit: float = Field(0.05, ge=0, le=1)
+    sessions: int = Field(ge=1)
+    revisit: float = Field(ge=0, le=1)
     """Chance that a turn goes back to an earlier one of its session."""
-    frequent_revisit: float = Field(0.3, ge=0, le=1)
+    frequent_revisit: float = Field(ge=0, le=1)
     """The same, for a run beside, at the middle one of `memory_gb` and the last of `checkpoint_mb`."""
-    memory_gb: tuple[int, ...] = (60, 100, 160)
-    checkpoint_mb: tuple[int, ...] = (60, 150)
-    token_bytes: int = Field(32_768, ge=1)
+    memory_gb: tuple[int, ...]
+    checkpoint_mb: tuple[int, ...]
+    token_bytes: int = Field(ge=1)
     """KV of the attention layers, of which a hybrid model has few."""
-    marconi_alphas: tuple[float, ...] = (0.0, 1.0, 4.0)
+    marconi_alphas: tuple[float, ...]
     """Weights of efficiency that Marconi tries; its best one in each cell counts."""
-    dense_tokens: int = Field(2048, ge=1)
+    dense_tokens: int = Field(ge=1)
     """Between the checkpoints of the dense baseline."""
-    prefill_base_ns: float = Field(2.21e6, ge=0)
-    prefill_token_ns: float = Field(19_490.0, gt=0)
-    prefill_square_ns: float = Field(0.125, ge=0)
+    prefill_base_ns: float = Field(ge=0)
+    prefill_token_ns: float = Field(gt=0)
+    prefill_square_ns: float = Field(ge=0)
     """A quarter of the layers attend."""
-    output_token_ns: int = Field(20_000_000, ge=1)
-    byte_second_price: float = Field(1e-12, gt=0)
+    output_token_ns: int = Field(ge=1)
+    byte_second_price: float = Field(gt=0)
     """Of memory, against 1 for each second that a request waits."""
-    ahead_seconds: float = Field(600.0, gt=0)
+    ahead_seconds: float = Field(gt=0)
     """A return within so long counts as reuse."""
-    log_sessions: int = Field(150, ge=0)
+    log_sessions: int = Field(ge=0)
     """Of the log of coding agents, run beside; 0: none."""
+    attention_layers: int = Field(ge=1)
+    """Of the model whose FLOPs Marconi weighs; only their ratios count."""
+    mlp_layers: int = Field(ge=1)
+    recurrent_layers: int = Field(ge=1)
+    width: int = Field(ge=1)
+    state_width: int = Field(ge=1)
+
+    def shape(self) -> HybridShape:
+        """The hybrid model."""
+        return HybridShape(
+            self.attention_layers, self.mlp_layers, self.recurrent_layers, self.width, self.state_width
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +134,7 @@ def _cell(parameters: HybridMemory, workload: Workload, memory_gb: int, checkpoi
         1.0,
         workload.block_tokens,
     )
-    # The 7B model of Marconi's paper; only ratios of its FLOPs count.
-    shape = HybridShape(attention_layers=4, mlp_layers=28, recurrent_layers=24, width=4096, state_width=128)
+    shape = parameters.shape()
 
     def p99(keeper: Keeper) -> int:
         return serve(workload, server, keeper).ttft_at(99)
@@ -164,18 +175,4 @@ HISTATE: Final = Claim(
     kind=Kind.MEASURED,
 )
 
-EXPERIMENTS: Final = (
-    Experiment(
-        HISTATE,
-        HybridMemory,
-        reduced={
-            "sessions": 60,
-            "memory_gb": [20, 33],
-            "checkpoint_mb": [150],
-            "marconi_alphas": [1.0, 4.0],
-            "log_sessions": 0,
-        },
-        run=c16,
-        traces=("weka",),
-    ),
-)
+EXPERIMENTS: Final = (Experiment(HISTATE, HybridMemory, run=c16, traces=("weka",)),)

@@ -22,17 +22,17 @@ RECENCY, FREQUENCY, EWMA = "Recency", "Frequency", "EWMA"
 class Chats(Parameters):
     """People who chat in bursts and come back after half an hour."""
 
-    users: int = Field(4000, ge=1)
-    hours: float = Field(2.0, gt=0)
-    think_seconds: float = Field(40.0, gt=0)
-    away_seconds: float = Field(1800.0, gt=0)
-    hbm_one_in: tuple[int, ...] = (73, 25, 15)
+    users: int = Field(ge=1)
+    hours: float = Field(gt=0)
+    think_seconds: float = Field(gt=0)
+    away_seconds: float = Field(gt=0)
+    hbm_one_in: tuple[int, ...]
     """HBM holds one in so many of the distinct chunks, DRAM eight times as many; descending."""
-    default_one_in: int = Field(25, ge=1)
+    default_one_in: int = Field(ge=1)
     """The size that the gate is for."""
-    log_one_in: int = Field(25, ge=1)
+    log_one_in: int = Field(ge=1)
     """For the published conversation log, which is shown beside."""
-    log_requests: int = Field(20_000, ge=1)
+    log_requests: int = Field(ge=1)
     """At most so many of the log's first requests."""
 
     def workload(self) -> Workload:
@@ -44,15 +44,15 @@ class Chats(Parameters):
 class LoopsAndDocuments(Parameters):
     """Agents on a steady beat, and questions about documents."""
 
-    loops: int = Field(150, ge=1)
-    loop_seconds: float = Field(900.0, gt=0)
-    jitter: float = Field(0.1, ge=0, lt=1)
+    loops: int = Field(ge=1)
+    loop_seconds: float = Field(gt=0)
+    jitter: float = Field(ge=0, lt=1)
     """Share of the period by which a wait is longer or shorter at most."""
-    documents: int = Field(2000, ge=1)
-    zipf: float = Field(0.9, ge=0)
-    questions_per_second: float = Field(6.0, gt=0)
-    question_seconds: float = Field(1800.0, gt=0)
-    hbm_one_in: tuple[int, ...] = (50, 30, 15)
+    documents: int = Field(ge=1)
+    zipf: float = Field(ge=0)
+    questions_per_second: float = Field(gt=0)
+    question_seconds: float = Field(gt=0)
+    hbm_one_in: tuple[int, ...]
 
     def workloads(self) -> dict[str, Workload]:
         """Both of them."""
@@ -66,19 +66,19 @@ class LoopsAndDocuments(Parameters):
 class SameLog(Parameters):
     """One log of chats for rules that should not differ."""
 
-    users: int = Field(1500, ge=1)
-    hours: float = Field(2.0, gt=0)
-    hbm_one_in: int = Field(25, ge=1)
+    users: int = Field(ge=1)
+    hours: float = Field(gt=0)
+    hbm_one_in: int = Field(ge=1)
 
 
 class Lookahead(Parameters):
     """A grid of rules, sizes and horizons."""
 
-    users: int = Field(1200, ge=1)
-    hours: float = Field(2.0, gt=0)
-    rules: tuple[str, ...] = (RECENCY, FREQUENCY, EWMA, "Belady")
-    hbm_one_in: tuple[int, ...] = (50, 25, 15)
-    horizons_seconds: tuple[float, ...] = (2.0, 10.0)
+    users: int = Field(ge=1)
+    hours: float = Field(gt=0)
+    rules: tuple[str, ...]
+    hbm_one_in: tuple[int, ...]
+    horizons_seconds: tuple[float, ...]
 
 
 def c3(parameters: Chats, workloads: Mapping[str, Workload]) -> ClaimRow:
@@ -270,28 +270,10 @@ PREDICTION: Final = _claim("C5", "There a smoothed prediction stays behind frequ
 SAME: Final = _claim("C6", "A trained predictor moves the same bytes as recency", Kind.IDENTITY)
 PREFETCH: Final = _claim("C7", "Prefetching never wins on bytes moved, not even an oracle's", Kind.MEASURED)
 
-_SMALL_LOOPS: Final = {
-    "loop_seconds": 200.0,
-    "documents": 500,
-    "question_seconds": 600.0,
-    "hbm_one_in": [15],
-}
-
 EXPERIMENTS: Final = (
-    Experiment(
-        CHAT,
-        Chats,
-        reduced={"users": 500, "hbm_one_in": [25, 15], "log_requests": 2000},
-        run=c3,
-        traces=("conversation",),
-    ),
-    Experiment(AGENTS, LoopsAndDocuments, reduced=_SMALL_LOOPS, run=c4),
-    Experiment(PREDICTION, LoopsAndDocuments, reduced=_SMALL_LOOPS, run=c5),
-    Experiment(SAME, SameLog, reduced={"users": 200}, run=c6),
-    Experiment(
-        PREFETCH,
-        Lookahead,
-        reduced={"users": 150, "rules": [RECENCY, "Belady"], "hbm_one_in": [25]},
-        run=c7,
-    ),
+    Experiment(CHAT, Chats, run=c3, traces=("conversation",)),
+    Experiment(AGENTS, LoopsAndDocuments, run=c4),
+    Experiment(PREDICTION, LoopsAndDocuments, run=c5),
+    Experiment(SAME, SameLog, run=c6),
+    Experiment(PREFETCH, Lookahead, run=c7),
 )

@@ -26,14 +26,14 @@ LEAST_PERCENT: Final = 10.0
 class HostMemory(Parameters):
     """Blocks in HBM, and how many times as many in host memory."""
 
-    hbm_blocks: tuple[int, ...] = (2000, 5000)
-    host_ratios: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
-    copy_seconds: float = Field(0.02, ge=0)
+    hbm_blocks: tuple[int, ...]
+    host_ratios: tuple[float, ...]
+    copy_seconds: float = Field(ge=0)
     """Of one copy, in the run that follows every block's state; then it holds a slot on both sides."""
-    followed_requests: int = Field(20_000, ge=1)
+    followed_requests: int = Field(ge=1)
     """At most so many requests of each log are run block by block: for copies that take time, and for host
     memory that does not see what HBM answers."""
-    unseen_ratios: tuple[float, ...] = (1.0, 2.0)
+    unseen_ratios: tuple[float, ...]
     """Sizes of host memory for the latter."""
 
 
@@ -131,12 +131,4 @@ EXCLUSIVE: Final = Claim(
     kind=Kind.MEASURED,
 )
 
-EXPERIMENTS: Final = (
-    Experiment(
-        EXCLUSIVE,
-        HostMemory,
-        reduced={"followed_requests": 800, "hbm_blocks": [2000], "unseen_ratios": [1.0]},
-        run=c13,
-        traces=LOGS,
-    ),
-)
+EXPERIMENTS: Final = (Experiment(EXCLUSIVE, HostMemory, run=c13, traces=LOGS),)

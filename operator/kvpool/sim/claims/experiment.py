@@ -1,8 +1,9 @@
 """How a claim is run again: its parameters, the traces it needs, and the function that holds it to its gate.
 
-A module of experiments defines, for each claim, a frozen pydantic model of its parameters, whose defaults are
-those of `docs/claims/<number>.yaml`, and a constant `EXPERIMENTS`, a tuple of :class:`Experiment`. No file is
-read here: whoever runs an experiment hands in its parameters and workloads.
+A module of experiments defines, for each claim, a frozen pydantic model of its parameters, and a constant
+`EXPERIMENTS`, a tuple of :class:`Experiment`. The values are in `parameters/<number>.yaml` beside the
+modules: the full setting, and under `reduced` what differs in the short one. No file is read here: whoever
+runs an experiment hands in its parameters and workloads.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +31,7 @@ class Experiment:
 
     claim: Claim
     parameters: type[Parameters]
-    """The full setting is its defaults."""
-    reduced: Mapping[str, Any]
-    """What differs in the setting that is run with every test: some seconds at most, the same gate."""
+    """Its fields are the keys of the claim's file."""
     run: Callable[[Any, Mapping[str, Workload]], ClaimRow]
     """Takes the parameters and the workloads by the name of their trace; pure."""
     traces: tuple[str, ...] = ()

@@ -19,15 +19,15 @@ from kvpool.sim.workloads.request import Workload
 class NarrowNumbers(Parameters):
     """One instance, busy with requests of one kind."""
 
-    model: str = "DeepSeek-V3"
-    card: str = "B200"
-    cards: int = Field(8, ge=1)
-    kv_parallel: int = Field(8, ge=1)
-    wide: str = "W8A8"
-    narrow: str = "W4A4"
-    prompt_tokens: int = Field(8_192, ge=1)
-    output_tokens: int = Field(512, ge=1)
-    running: int = Field(64, ge=1)
+    model: str
+    card: str
+    cards: int = Field(ge=1)
+    kv_parallel: int = Field(ge=1)
+    wide: str
+    narrow: str
+    prompt_tokens: int = Field(ge=1)
+    output_tokens: int = Field(ge=1)
+    running: int = Field(ge=1)
     """Sequences that are decoded at once."""
 
 
@@ -82,4 +82,4 @@ CLAIM: Final = Claim(
     kind=Kind.DIRECTION,
 )
 
-EXPERIMENTS: Final = (Experiment(CLAIM, NarrowNumbers, reduced={}, run=c19),)
+EXPERIMENTS: Final = (Experiment(CLAIM, NarrowNumbers, run=c19),)

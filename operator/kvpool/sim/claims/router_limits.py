@@ -25,7 +25,8 @@ COUNTING: Final = ("LeastOutstanding", "LeastLoaded")
 GUARDED: Final = "Guarded"
 SPRAY: Final = "Uniform"
 ALONE: Final = "LeastLoaded by reports alone"
-GREEDY: Final = ("LeastLoaded", ALONE, CLEVER)
+GREEDY: Final = ("LeastLoaded", CLEVER)
+"""They count what they sent themselves since the last report, as routers do that are deployed."""
 ENDLESS: Final = 1 << 50
 """Tokens, and bytes a second, that no load uses up."""
 
@@ -33,11 +34,11 @@ ENDLESS: Final = 1 << 50
 class Miscalibrated(RouterMix):
     """A router that takes every card for one that load does not slow, with endless memory and links."""
 
-    instances: int = Field(7, ge=2)
-    slowest: float = Field(0.6, gt=0, le=1)
-    rates_per_second: tuple[float, ...] = Field((6.5, 7.0, 7.5), min_length=1)
-    equal_rates_per_second: tuple[float, ...] = Field((9.0, 9.5, 10.0), min_length=1)
-    believed_step_sequence_ns: float = 1_000.0
+    instances: int = Field(ge=2)
+    slowest: float = Field(gt=0, le=1)
+    rates_per_second: tuple[float, ...] = Field(min_length=1)
+    equal_rates_per_second: tuple[float, ...] = Field(min_length=1)
+    believed_step_sequence_ns: float
     """For each running sequence; the constant for each token of context is taken for 0."""
 
 
@@ -144,19 +145,23 @@ class ReportsAlone:
 class Scarce(RouterMix):
     """More than twice what a pool can do, seen through reports of several ages."""
 
-    log_seconds: float = Field(300, gt=0)
-    instances: int = Field(5, ge=1)
-    slowest: float = Field(1.0, gt=0, le=1)
-    capacity_per_card: float = Field(1.2, gt=0)
+    log_seconds: float = Field(gt=0)
+    instances: int = Field(ge=1)
+    slowest: float = Field(gt=0, le=1)
+    capacity_per_card: float = Field(gt=0)
     """Requests a second that a card of full speed serves with 95 % of promises kept."""
-    overload: float = Field(2.3, gt=0)
+    overload: float = Field(gt=0)
     """Arrivals against that."""
-    report_seconds: tuple[float, ...] = Field((0.0, 0.5, 2.0), min_length=1)
-    slack_points: float = Field(0.5, ge=0)
+    report_seconds: tuple[float, ...] = Field(min_length=1)
+    slack_points: float = Field(ge=0)
 
 
 def c11(parameters: Scarce, _: Mapping[str, Workload]) -> ClaimRow:
-    """Hold the guarded rule against spraying, and spraying against greed, at every age of the reports."""
+    """Hold the guarded rule against spraying, and spraying against greed, at every age of the reports.
+
+    A greedy router that goes by reports alone is shown beside: it is kvpool's own baseline, none that the
+    source compares.
+    """
     pool = parameters.pool(parameters.instances, parameters.slowest)
     mixed = parameters.mix(parameters.capacity_per_card * parameters.overload * pool.full_cards)
     found = [
@@ -169,7 +174,8 @@ def c11(parameters: Scarce, _: Mapping[str, Workload]) -> ClaimRow:
         for age in parameters.report_seconds
     ]
     safe = [100 * (tried[GUARDED].mean - tried[SPRAY].mean) >= -parameters.slack_points for _, tried in found]
-    beats = [tried[SPRAY].mean > min(tried[rule].mean for rule in GREEDY) for _, tried in found]
+    beaten = [age for age, tried in found if tried[SPRAY].mean > min(tried[rule].mean for rule in GREEDY)]
+    blind = [age for age, tried in found if tried[SPRAY].mean > tried[ALONE].mean]
     return ClaimRow(
         SCARCITY,
         ours="; ".join(
@@ -178,12 +184,12 @@ def c11(parameters: Scarce, _: Mapping[str, Workload]) -> ClaimRow:
         ),
         band=(
             f"with the guard at least spraying less {parameters.slack_points:g} points at every age; "
-            "spraying above a greedy rule at one age or more"
+            "spraying above a greedy rule that counts what it sent itself at one age or more"
         ),
-        verdict=overall([*safe, any(beats)]),
+        verdict=overall([*safe, bool(beaten)]),
         knob=(
-            "whether a router counts what it sent since the last report: one that does is no worse than "
-            "spraying, one that goes by reports alone is"
+            "whether a router counts what it sent since the last report: spraying beats one that does "
+            f"{_at(beaten)}, and one that goes by reports alone {_at(blind)}"
         ),
         figures={
             f"reports {age:g} s old, {name}: {what}": value
@@ -193,6 +199,11 @@ def c11(parameters: Scarce, _: Mapping[str, Workload]) -> ClaimRow:
         },
         seed=parameters.seed,
     )
+
+
+def _at(ages: Sequence[float]) -> str:
+    """At which ages of reports, in words."""
+    return f"with reports {', '.join(f'{age:g} s' for age in ages)} old" if ages else "at no age of reports"
 
 
 def _greedy_rules(report_seconds: float) -> dict[str, RouterFactory]:
@@ -222,11 +233,6 @@ SCARCITY: Final = Claim(
 )
 
 EXPERIMENTS: Final = (
-    Experiment(
-        CALIBRATED,
-        Miscalibrated,
-        reduced={"log_seconds": 300, "rates_per_second": [8.0], "equal_rates_per_second": [10.5]},
-        run=c9,
-    ),
-    Experiment(SCARCITY, Scarce, reduced={"log_seconds": 150, "report_seconds": [0.0, 2.0]}, run=c11),
+    Experiment(CALIBRATED, Miscalibrated, run=c9),
+    Experiment(SCARCITY, Scarce, run=c11),
 )

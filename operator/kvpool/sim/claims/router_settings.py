@@ -21,7 +21,10 @@ SOURCE: Final = "Tumkur et al., Calibrate, Then Route, arXiv 2609.16206 (Sep 202
 
 
 class RouterMix(Parameters):
-    """The card, the mix and how long it comes for. Times are for a card of full speed."""
+    """The card, the mix and how long it comes for. Times are for a card of full speed.
+
+    The defaults serve other questions about the same card; a claim takes every value from its file.
+    """
 
     logs: int = Field(3, ge=1)
     """Arrival logs, each from its own seed."""
