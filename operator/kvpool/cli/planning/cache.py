@@ -10,6 +10,7 @@ from kvpool.api.quantity import parse_quantity
 from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
+from kvpool.cli.planning.output import output_flag_with
 from kvpool.cli.planning.policy import policy_of
 from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.hit_rates import Row, csv_text, hit_rates_screen
@@ -48,14 +49,7 @@ CSV = "csv"
     help="FIFO, LRU, LFU, Aged, EWMA, ClassWise, Belady (knows the future), or your own as module:Class.",
 )
 @click.option("--half-life", default="10m", show_default=True, metavar="TIME", help="Of the policy Aged.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, CSV]),
-    default=Format.TABLE.value,
-    show_default=True,
-    help="How to print; the rates of json, yaml and csv are between 0 and 1.",
-)
+@output_flag_with(CSV, programs="the rates of json, yaml and csv are between 0 and 1")
 @reading_flags
 def cache(
     trace: Path,

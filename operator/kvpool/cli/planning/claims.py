@@ -94,7 +94,8 @@ def claims(
         )
     ]
     answers = {found.row.claim.number: found for found in _run_all(orders, jobs or os.cpu_count() or 1)}
-    answer_as(claims_screen([answers[order.number] for order in orders]), Format(output))
+    in_order = [answers[order.number] for order in orders]
+    answer_as(claims_screen(in_order, wide=output == Format.WIDE), Format(output))
 
 
 def _chosen(numbers: Sequence[str]) -> list[Experiment]:
@@ -155,12 +156,14 @@ def _run_all(orders: Sequence[_Order], jobs: int) -> Iterator[ClaimAnswer]:
         task = progress.add_task("claims", total=len(orders))
         running = {pool.submit(_run, order): order for order in orders}
         try:
+            # At the end the pool is waited for: its threads must not outlive the files that they read.
             for done in concurrent.futures.as_completed(running):
                 found = done.result()
                 progress.update(task, advance=1, description=f"claims ({found.row.claim.number} done)")
                 yield found
-        finally:
+        except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _run(order: _Order) -> ClaimAnswer:

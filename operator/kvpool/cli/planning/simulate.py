@@ -15,6 +15,7 @@ from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_model
 from kvpool.cli.planning.html.simulation import simulation_page
+from kvpool.cli.planning.output import output_flag_with
 from kvpool.cli.planning.own_rule import OwnRule, own_rule
 from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.simulation import simulation_screen
@@ -48,13 +49,8 @@ MOST_SEEDS: Final = 1000
 @click.option(
     "--policy", metavar="MODULE:CLASS", help="A routing or eviction rule of your own, for the scenario's."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, CSV, HTML]),
-    default=Format.TABLE.value,
-    show_default=True,
-    help="How to print; times of json, yaml and csv are nanoseconds, html is one file with plots.",
+@output_flag_with(
+    CSV, HTML, programs="times of json, yaml and csv are nanoseconds, html is one file with plots"
 )
 @reading_flags
 def simulate_run(

@@ -12,6 +12,7 @@ from kvpool.cli.faults import CliError, ExitCode
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_document, read_model
 from kvpool.cli.planning.html.sizing import size_page
+from kvpool.cli.planning.output import output_flag_with
 from kvpool.cli.planning.sizing.asking import ask, instance_of
 from kvpool.cli.planning.sizing.measured import Measured
 from kvpool.cli.planning.sizing.options import SizingFile
@@ -25,14 +26,7 @@ HTML: Final = "html"
 @click.option(
     "-f", "--filename", "file", required=True, metavar="FILE", help="Options file; - is standard input."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, HTML]),
-    default=Format.TABLE.value,
-    show_default=True,
-    help="How to print; json and yaml give bytes as integers, html is one file with plots.",
-)
+@output_flag_with(HTML, programs="json and yaml give bytes as integers, html is one file with plots")
 def size(file: str, output: str) -> None:
     """Compare hardware options: how many sessions each serves, what limits it, and what a session costs.
 

@@ -15,6 +15,7 @@ from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_model
+from kvpool.cli.planning.output import output_flag_with
 from kvpool.cli.planning.own_rule import own_rule
 from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.threshold import threshold_csv, threshold_screen
@@ -143,14 +144,7 @@ def _table_flags(verb: Callable[..., None]) -> Callable[..., None]:
     help="Log of your requests, plain or gzip; else the scenario's workload, or a mix of three kinds.",
 )
 @click.option("--policy", metavar="MODULE:CLASS", help="A routing rule of your own, for the clever one.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value, Format.YAML.value, CSV]),
-    default=Format.TABLE.value,
-    show_default=True,
-    help="How to print.",
-)
+@output_flag_with(CSV, programs="json, yaml and csv are for programs")
 @_table_flags
 @reading_flags
 def threshold_verb(

@@ -1,10 +1,10 @@
 """Claims that were run again, as a table for people and a document for programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kvpool.cli.screen import Column, Screen, Table
+from kvpool.cli.screen import Column, Lines, Screen, Section, Table
 from kvpool.cli.views.figures import as_document, as_json
 from kvpool.sim.claims.row import ClaimRow, Verdict
 
@@ -18,8 +18,11 @@ class ClaimAnswer:
     seconds: float
 
 
-def claims_screen(answers: Sequence[ClaimAnswer]) -> Screen:
-    """Build the screen; a claim that does not come out is a finding."""
+def claims_screen(answers: Sequence[ClaimAnswer], *, wide: bool = False) -> Screen:
+    """Build the screen; a claim that does not come out, or could not be run, is a finding.
+
+    What is only in columns of the wide table is in lines below the narrow one.
+    """
     columns = (
         Column("CLAIM"),
         Column("SAYS"),
@@ -45,13 +48,32 @@ def claims_screen(answers: Sequence[ClaimAnswer]) -> Screen:
         )
         for found in answers
     ]
-    findings = [
-        f"{found.row.claim.number}: {found.row.ours}; the band is {found.row.band}"
-        for found in answers
-        if found.row.verdict is Verdict.NO
-    ]
+    sections: list[Section] = [Table("Claims", columns, rows)]
+    if not wide:
+        sections.append(
+            Lines("What each says of itself", [line for found in answers for line in _lines(found.row)])
+        )
+    findings = [text for found in answers if (text := _finding(found.row))]
     document = {"claims": [_document(found) for found in answers]}
-    return Screen([Table("Claims", columns, rows)], as_document(document), findings)
+    return Screen(sections, as_document(document), findings)
+
+
+def _lines(row: ClaimRow) -> Iterator[str]:
+    claim = row.claim
+    yield f"{claim.number}: {claim.kind}, {claim.reading}, {claim.source}"
+    if row.knob and row.verdict is not Verdict.NOT_RUN:
+        yield f"  decided by: {row.knob}"
+
+
+def _finding(row: ClaimRow) -> str:
+    """What a person should look at; empty: nothing."""
+    match row.verdict:
+        case Verdict.NO:
+            return f"{row.claim.number}: {row.ours}; the band is {row.band}"
+        case Verdict.NOT_RUN:
+            return f"{row.claim.number} was not run: {row.knob}"
+        case _:
+            return ""
 
 
 def _document(found: ClaimAnswer) -> dict[str, object]:
