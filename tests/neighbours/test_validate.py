@@ -96,6 +96,12 @@ def test_what_the_client_cannot_do_is_told_and_nothing_is_left(tmp_path: Path) -
     assert not multiprocessing.active_children()
 
 
+def test_the_last_words_of_a_client_that_fails_are_told() -> None:
+    no_prompts: Any = [None]
+    with pytest.raises(CliError, match=r"(?s)exit code 1; its last words: .*TypeError"):
+        replayed(Store(MEMORY_BYTES, BLOCK_BYTES, disk=False), no_prompts, lambda _: None)
+
+
 def test_a_run_that_is_ended_leaves_no_master_behind(tmp_path: Path) -> None:
     trace = tmp_path / "documents.jsonl"
     trace.write_text("".join(written(documents(requests=50_000, count=500))))
