@@ -3,7 +3,8 @@
     step(B, K)      = a + b * B + k * K
     prefill(L, hit) = a + b * (L - hit) + c * (L^2 - hit^2)
 
-Form: `kvpool.plan.timing.model`.
+Form and its sources: `kvpool.plan.timing.model`. Method: recursive least squares with exponential forgetting
+(Ljung, System Identification, 2nd ed., section 11.2), in `least_squares`.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The objects of one tier in the order in which they leave."""
+"""The objects of one tier in the order in which they leave.
+
+A heap for each group of objects, whose stale entries are skipped when they come up; kvpool's own.
+"""
 
 import heapq
 

@@ -1,4 +1,8 @@
-"""Which ratio of prefill to decode a group should have, by which objective, and what limits it."""
+"""Which ratio of prefill to decode a group should have, by which objective, and what limits it.
+
+Throughput by rate matching as AIConfigurator 0.12 searches it, formula in `rates` and `split`; times by the
+queueing formulas in `latency`. That a better split must be worth a change is kvpool's own.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

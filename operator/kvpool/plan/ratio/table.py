@@ -1,4 +1,7 @@
-"""The ratio as a function of lengths and hit rate: it is never a constant of a model or a card."""
+"""The ratio as a function of lengths and hit rate: it is never a constant of a model or a card.
+
+Each cell is `recommendation.recommend` for one shape; the table is kvpool's own form.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

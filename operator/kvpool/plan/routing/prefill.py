@@ -1,4 +1,8 @@
-"""Which instance computes a prompt."""
+"""Which instance computes a prompt.
+
+Earliest completion by queue and prefix hit, and fetching a better hit from elsewhere: Mooncake's Algorithm 1,
+KVCache-centric scheduling (Qin et al., FAST '25).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""What becomes of a plan when one constant is half or twice what was believed."""
+"""What becomes of a plan when one constant is half or twice what was believed.
+
+One constant at a time, the others as they are; the factors are kvpool's own choice.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
