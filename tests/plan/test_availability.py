@@ -22,6 +22,23 @@ def test_spares_are_counted_until_the_availability_is_reached() -> None:
     assert spares_for(256, 0.9, 0.999, most=8) is None
 
 
+@pytest.mark.parametrize(
+    ("cards", "spares", "down", "share"),
+    [
+        # Of so many, as many as in a Poisson distribution of mean 10 are down.
+        (10_000_000, 10, 1e-6, 0.58304),
+        # At least one of 65 is up, each once in a million.
+        (1, 64, 1 - 1e-6, 65e-6),
+        (256, 2, 0.0, 1.0),
+        (256, 2, 1.0, 0.0),
+    ],
+)
+def test_neither_large_domains_nor_bad_cards_are_too_much(
+    cards: int, spares: int, down: float, share: float
+) -> None:
+    assert availability(cards, spares, down) == pytest.approx(share, rel=1e-4)
+
+
 @given(st.integers(1, 600), st.integers(0, 8), st.floats(0, 1))
 def test_availability_is_a_share_that_a_spare_never_lowers(cards: int, spares: int, down: float) -> None:
     fewer, more = availability(cards, spares, down), availability(cards, spares + 1, down)

@@ -26,9 +26,12 @@ def availability(cards: int, spares: int, down_share: float) -> float:
         raise ValueError(f"cards {cards} must be 1 or more and spares {spares} 0 or more")
     if not 0 <= down_share <= 1:
         raise ValueError(f"down_share is {down_share}: give the share of time that a card is down, 0 to 1")
-    whole = cards + spares
+    if down_share in (0, 1):
+        return 1.0 - down_share
+    whole, down_log, up_log = cards + spares, math.log(down_share), math.log1p(-down_share)
+    # By logarithms: a float holds neither the coefficients of large domains nor the powers of bad cards.
     return math.fsum(
-        math.comb(whole, down) * down_share**down * (1 - down_share) ** (whole - down)
+        math.exp(math.log(math.comb(whole, down)) + down * down_log + (whole - down) * up_log)
         for down in range(spares + 1)
     )
 
