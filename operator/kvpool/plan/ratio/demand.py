@@ -1,7 +1,7 @@
 """What is asked of a group: lengths of prompts, answers and cached prefixes, and what was promised.
 
-Lengths and promises as DistServe (Zhong et al., OSDI '24) asks for them: TTFT for prefill, TPOT for decode; the
-mix of weighted shapes with cached prefixes is kvpool's own.
+Lengths and promises as DistServe (Zhong et al., OSDI '24) asks for them: TTFT for prefill, TPOT for decode;
+the mix of weighted shapes with cached prefixes is kvpool's own.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Rules that count or draw: the baselines everybody has. Ties go to the instance that stands first.
 
 Round robin, a uniform draw and fewest outstanding requests are common property; the promised share of memory
-(`LeastLoaded`) and the tokens still expected (`LengthAware`) are the simple rules that Tumkur et al., Calibrate,
-Then Route, arXiv 2609.16206, compare with, in kvpool's own form.
+(`LeastLoaded`) and the tokens still expected (`LengthAware`) are the simple rules that Tumkur et al.,
+Calibrate, Then Route, arXiv 2609.16206, compare with, in kvpool's own form.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,8 +2,8 @@
 
 All inputs are plain numbers, so that the same planner serves an options file and the figures of a live
 cluster. A session is parked whole: `session_bytes` is `kappa * context`. To serve its next turn, all of it
-has to be in the first tier. The question of tiers that stand in a ratio to the accelerator's memory is that of
-Tumkur et al., Where Should the KV Cache Live?, arXiv 2609.16215; the form is kvpool's own.
+has to be in the first tier. The question of tiers that stand in a ratio to the accelerator's memory is that
+of Tumkur et al., Where Should the KV Cache Live?, arXiv 2609.16215; the form is kvpool's own.
 """
 
 from collections.abc import Mapping
