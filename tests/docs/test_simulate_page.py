@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
 import yaml
 
 from tests.cli.planner.asking import ask
@@ -28,6 +32,20 @@ def test_the_answers_of_the_page_are_those_of_the_conversations_without_and_with
     for shown, scenario in ((SHOWN[2], chat), (SHOWN[3], {**chat, **WRITTEN[1]})):
         said = ask("simulate", "-", "--trace", str(TRACE), stdin=yaml.safe_dump(scenario)).out
         assert shown.strip() in said
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_rules_of_the_page_work(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = [fence.text for fence in PAGE.fences if fence.language == "python"][place]
+    (tmp_path / f"rule_of_the_page_{place}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (name,) = re.findall(r"^class (\w+)", text, re.MULTILINE)
+    small = {
+        "fleet": {"instances": 2, "kvMemory": "16Gi"},
+        "workload": {"name": "mix", "parameters": {"seconds": 5, "rate_per_second": 6}},
+    }
+    named = f"rule_of_the_page_{place}:{name}"
+    assert ask("simulate", "-", "--policy", named, stdin=yaml.safe_dump(small)).code == 0
 
 
 def test_the_picture_of_the_page_is_small() -> None:

@@ -1,5 +1,6 @@
 """Makes fleets from scenarios: sizes and times from presets, rules by name."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kvpool.plan.placement.eviction import EvictionRule
@@ -101,7 +102,7 @@ def fleet_of(
     block_tokens: int,
     seed: int,
     factory: RouterFactory | None = None,
-    eviction: type[EvictionRule] | None = None,
+    eviction: Callable[[], EvictionRule] | None = None,
 ) -> Fleet:
     """Make the fleet for one run.
 

@@ -34,14 +34,14 @@ def run(
     *,
     seed: int | None = None,
     router: RouterFactory | None = None,
-    eviction: type[EvictionRule] | None = None,
+    eviction: Callable[[], EvictionRule] | None = None,
     told: Callable[[int], None] | None = None,
 ) -> Report:
     """Simulate a scenario.
 
-    `workload` None: the one that the scenario names. `seed` None: the scenario's. `router` and `eviction` are
-    rules of one's own, in the place of the scenario's. `told` is called now and then with the number of
-    requests that are not done.
+    `workload` None: the one that the scenario names. `seed` None: the scenario's. `router` and `eviction`
+    make rules of one's own, in the place of the scenario's. `told` is called now and then with the number
+    of requests that are not done.
 
     Raises:
         ValueError: when something does not fit; the text says what, and by how much.

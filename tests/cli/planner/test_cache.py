@@ -28,6 +28,24 @@ class NoTuple:
         return use.turn
 
 
+class Text:
+    def key(self, use):
+        return "x"
+
+
+class Wants:
+    def __init__(self, more):
+        pass
+
+    def key(self, use):
+        return (1,)
+
+
+class Routes:
+    def choose(self, ask, instances, now_ns):
+        return 0
+
+
 class Fails:
     def key(self, use):
         return (1 // (use.turn - 7),)
@@ -119,9 +137,12 @@ def test_a_rule_of_ones_own_plugs_in(trace: Path, tmp_path: Path, monkeypatch: p
         (["--capacity", "1Ki", "--half-life", "soon"], "is not a duration"),
         (["--capacity", "1Ki", "--policy", "nowhere_at_all:X"], "cannot be imported"),
         (["--capacity", "1Ki", "--policy", "own_rule:Absent"], "has no attribute 'Absent'"),
-        (["--capacity", "1Ki", "--policy", "own_rule:NoRule"], "has no method `key"),
-        (["--capacity", "1Ki", "--policy", "own_rule:NoTuple"], "gave 1, not a tuple"),
-        (["--capacity", "1Ki", "--policy", "own_rule:Fails"], "failed on the trace: ZeroDivisionError"),
+        (["--capacity", "1Ki", "--policy", "own_rule:NoRule"], "has neither `choose"),
+        (["--capacity", "1Ki", "--policy", "own_rule:NoTuple"], "returned 1, not a tuple"),
+        (["--capacity", "1Ki", "--policy", "own_rule:Text"], "returned 'x', not a tuple of numbers"),
+        (["--capacity", "1Ki", "--policy", "own_rule:Wants"], r"cannot be made as Wants\(\): TypeError"),
+        (["--capacity", "1Ki", "--policy", "own_rule:Routes"], "this is a routing rule"),
+        (["--capacity", "1Ki", "--policy", "own_rule:Fails"], "key.. failed: ZeroDivisionError"),
     ],
 )
 def test_what_makes_no_sense_is_told(

@@ -83,6 +83,26 @@ class Newest:
     def key(self, use):
         return (-use.turn,)
 
+class Text:
+    def key(self, use):
+        return "x"
+
+class Nan:
+    def key(self, use):
+        return (float("nan"),)
+
+class Far(Last):
+    def choose(self, ask, instances, now_ns):
+        return 99
+
+class Yes(Last):
+    def choose(self, ask, instances, now_ns):
+        return True
+
+class Drawless:
+    def choose(self, ask, instances, now_ns):
+        return 0
+
 class Neither:
     pass
 """
@@ -95,7 +115,12 @@ def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.M
     assert simulate(PLAIN, "--policy", "own_simulation_rules:Last", "-o", "json").document != plain
     assert simulate(PLAIN, "--policy", "own_simulation_rules:Newest").code == 0
     for name, message in (
-        ("own_simulation_rules:Fails", "failed in the simulation: KeyError"),
+        ("own_simulation_rules:Fails", "choose() failed: KeyError('x'); kvpool.plan.routing"),
+        ("own_simulation_rules:Text", "key() returned 'x', not a tuple of numbers; kvpool.plan.placement"),
+        ("own_simulation_rules:Nan", "key() returned (nan,), not a tuple of numbers"),
+        ("own_simulation_rules:Far", "choose() returned 99, not the place of one of the 2 instances"),
+        ("own_simulation_rules:Yes", "choose() returned True, not the place"),
+        ("own_simulation_rules:Drawless", "cannot be made as Drawless(draws): TypeError"),
         ("own_simulation_rules:Neither", "neither `choose"),
         ("own_simulation_rules:None_", "no attribute"),
         ("no_such_module_of_rules:X", "cannot be imported"),

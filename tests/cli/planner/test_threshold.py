@@ -98,7 +98,13 @@ def test_a_rule_of_ones_own_takes_the_place_of_the_clever_one(
         "    def __init__(self, draws):\n        pass\n"
         "    def choose(self, ask, instances, now_ns):\n        return 0\n"
     )
+    (tmp_path / "failing.py").write_text(
+        "class Fails:\n"
+        "    def __init__(self, draws):\n        pass\n"
+        "    def choose(self, ask, instances, now_ns):\n        return [][0]\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
+    assert "choose() failed: IndexError" in table("--policy", "failing:Fails").fault
     read = table("--policy", "first_only:First", "-o", "json").document
     equal = read["pools"][0]
     assert equal["slowestCard"] == 1.0

@@ -1,6 +1,5 @@
 """`kvpool simulate cache`: hit rates of a prefix cache by capacity and eviction policy."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -15,8 +14,8 @@ from kvpool.cli.planning.policy import policy_of
 from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.hit_rates import Row, csv_text, hit_rates_screen
 from kvpool.plan.timing.model import NS_PER_SECOND
-from kvpool.sim.caches.hit_rates import Policy, Sweep, hit_rates
-from kvpool.sim.caches.paths import Paths, paths_of
+from kvpool.sim.caches.hit_rates import Policy, hit_rates
+from kvpool.sim.caches.paths import paths_of
 from kvpool.sim.workloads.reading import Reading
 
 CSV = "csv"
@@ -75,7 +74,7 @@ def cache(
         raise CliError(str(error)) from None
     block_bytes = bytes_per_token * workload.block_tokens
     blocks = {text: size // block_bytes for text, size in capacities.items()}
-    sweep = _replayed(paths, sorted(blocks.values()), policies)
+    sweep = hit_rates(paths, sorted(blocks.values()), policies)
     cells = {(row.policy, row.capacity_blocks): row for row in sweep.rows}
     rows = [
         Row(text, capacities[text], cells[name, count]) for text, count in blocks.items() for name in policies
@@ -112,13 +111,3 @@ def _policies(listed: str, half_life: str) -> dict[str, Policy]:
     if not names:
         raise CliError(f"--policy {listed!r} names no policy; give one such as FIFO,LRU,Belady")
     return {name: policy_of(name, half_life_ns) for name in names}
-
-
-def _replayed(paths: Paths, capacities: Sequence[int], policies: Mapping[str, Policy]) -> Sweep:
-    own = [name for name in policies if ":" in name]
-    if not own:
-        return hit_rates(paths, capacities, policies)
-    try:
-        return hit_rates(paths, capacities, policies)
-    except Exception as error:  # noqa: BLE001 - code of the user's own may fail in any way
-        raise CliError(f"--policy {','.join(own)}: failed on the trace: {error!r}") from None

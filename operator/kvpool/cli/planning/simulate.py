@@ -70,7 +70,7 @@ def simulate_run(
     scenario = read_model(scenario_file, Scenario)
     rule = own_rule(policy) if policy else OwnRule()
     workload = open_workload(trace, form, reading) if trace is not None else None
-    reports = [_simulated(scenario, workload, scenario.seed + more, rule, policy) for more in range(seeds)]
+    reports = [_simulated(scenario, workload, scenario.seed + more, rule) for more in range(seeds)]
     if output == CSV:
         click.echo(csv_text(reports), nl=False)
         return
@@ -80,19 +80,13 @@ def simulate_run(
     answer_as(simulation_screen(reports), Format(output))
 
 
-def _simulated(
-    scenario: Scenario, workload: Workload | None, seed: int, rule: OwnRule, policy: str | None
-) -> Report:
+def _simulated(scenario: Scenario, workload: Workload | None, seed: int, rule: OwnRule) -> Report:
     try:
         served = workload_of(scenario, seed) if workload is None else workload
         with _progress(f"seed {seed}", len(served.requests)) as told:
             return run(scenario, served, seed=seed, router=rule.router, eviction=rule.eviction, told=told)
     except ValueError as error:
         raise CliError(f"{scenario.name}: {error}") from None
-    except Exception as error:
-        if policy is None:
-            raise
-        raise CliError(f"--policy {policy}: failed in the simulation: {error!r}") from None
 
 
 @contextmanager

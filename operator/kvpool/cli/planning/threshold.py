@@ -16,7 +16,7 @@ from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_model
 from kvpool.cli.planning.output import output_flag_with
-from kvpool.cli.planning.own_rule import own_rule
+from kvpool.cli.planning.own_rule import ROUTING, own_rule
 from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.threshold import threshold_csv, threshold_screen
 from kvpool.plan.routing.catalogue import ROUTERS
@@ -207,7 +207,7 @@ def _clever(policy: str | None) -> RouterFactory:
         return ROUTERS[CLEVER]
     rule = own_rule(policy).router
     if rule is None:
-        raise CliError(f"--policy {policy}: this is an eviction rule; a routing rule has `choose`")
+        raise CliError(f"--policy {policy}: this is an eviction rule; a routing rule has `choose`; {ROUTING}")
     return rule
 
 
