@@ -68,6 +68,32 @@ def test_a_log_of_ones_own_is_cut_into_parts(tmp_path: Path) -> None:
     assert "60 requests, too few for 50 logs" in short.fault
 
 
+def thin_log(folder: Path, requests: int, output_tokens: int) -> Path:
+    log = folder / "thin.jsonl"
+    lines = [
+        {"timestamp": 1000 * at, "input_length": 500, "output_length": output_tokens, "hash_ids": [at]}
+        for at in range(requests)
+    ]
+    log.write_text("\n".join(json.dumps(line) for line in lines))
+    return log
+
+
+def test_a_log_too_thin_to_load_a_pool_makes_no_table(tmp_path: Path) -> None:
+    flags = ("--trace", str(thin_log(tmp_path, 20, 150)), "--sizes", "2", "--slowest", "1", "--logs", "1")
+    answered = ask("simulate", "threshold", "-", *flags, stdin=yaml.safe_dump(SCENARIO))
+    assert answered.code == 2
+    assert "cannot load a pool of 2: with all its 20 requests within" in answered.fault
+
+
+def test_a_log_that_loads_a_pool_only_as_one_burst_is_told_beside_the_csv(tmp_path: Path) -> None:
+    log = thin_log(tmp_path, 60, 400)
+    flags = ("--trace", str(log), "--sizes", "1", "--slowest", "1", "--logs", "1", "-o", "csv")
+    answered = ask("simulate", "threshold", *flags)
+    assert answered.code == 1
+    assert "that is one burst" in answered.fault
+    assert len(answered.out.splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvpool.cli.views.threshold import threshold_screen
 from kvpool.plan.routing.catalogue import ROUTERS
+from kvpool.plan.routing.views import Objective
 from kvpool.sim.claims.router_settings import RouterMix
 from kvpool.sim.pools.density import alone, parts, with_density
 from kvpool.sim.pools.pool import falling_speeds, serve
@@ -68,13 +70,39 @@ def test_a_log_of_sessions_without_times_cannot_be_made_denser() -> None:
 
 
 def cell(size: int, *, pays: bool) -> Cell:
-    return Cell(size, 1.0, 1.0, 0.9, 0.9, "RoundRobin", (0.0,), 0.0, pays)
+    return Cell(size, 1.0, 1.0, 0.9, 0.9, "RoundRobin", (0.0,), 0.0, pays, 60.0, 5.0)
 
 
 def test_it_pays_from_the_size_after_which_no_pool_loses() -> None:
     paying = {2: True, 3: False, 5: True, 8: True}
     assert _pays_from([cell(size, pays=pays) for size, pays in paying.items()]) == 5
     assert _pays_from([cell(8, pays=False), cell(5, pays=True)]) is None
+
+
+def thin_log(count: int, output_tokens: int = 20) -> Workload:
+    requests = tuple(Request(at * 1_000_000_000, 500, output_tokens) for at in range(count))
+    return Workload(requests, 512, "thin", "")
+
+
+def test_a_log_that_loads_no_pool_is_told_with_what_it_reaches() -> None:
+    question = Question(SETTING.pool(1, 1.0), (thin_log(20),), (2,), (1.0,), ROUTERS["CompletionTime"])
+    with pytest.raises(ValueError, match=r"thin cannot load a pool of 2: with all its 20 requests .* 1\.000"):
+        threshold(question)
+
+
+def test_promises_that_one_request_alone_breaks_are_told() -> None:
+    hasty = {"interactive": Objective(1_000_000, 1_000_000, 100)}
+    pool = replace(SETTING.pool(1, 1.0), objectives=hasty)
+    question = Question(pool, (thin_log(20),), (2,), (1.0,), ROUTERS["CompletionTime"])
+    with pytest.raises(ValueError, match=r"a pool of 2 never keeps 0\.9 of the promises"):
+        threshold(question)
+
+
+def test_a_log_that_loads_a_pool_only_as_one_burst_is_a_finding() -> None:
+    question = Question(SETTING.pool(1, 1.0), (thin_log(60, 400),), (1,), (1.0,), ROUTERS["CompletionTime"])
+    found = threshold(question)
+    (told,) = threshold_screen(question, found).findings
+    assert "that is one burst" in told
 
 
 def test_unequal_cards_gain_more_than_equal_ones_and_every_cell_is_under_a_load_that_tells() -> None:
@@ -86,5 +114,6 @@ def test_unequal_cards_gain_more_than_equal_ones_and_every_cell_is_under_a_load_
     assert done == [1, 2]
     assert unequal.gain_points > equal.gain_points
     assert unequal.requests_per_second < equal.requests_per_second
+    assert not any(one.is_one_burst for one in found.cells)
     assert all(0.85 <= one.simple_goodput <= 1.0 for one in found.cells)
     assert found == threshold(question)

@@ -1,6 +1,7 @@
 """`kvpool simulate threshold`: from how many instances on clever routing pays."""
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kvpool.cli.answer import answer_as
-from kvpool.cli.faults import CliError
+from kvpool.cli.faults import CliError, ExitCode
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_model
 from kvpool.cli.planning.output import output_flag_with
@@ -196,10 +197,15 @@ def _check_promises(log: Workload, pool: Pool) -> None:
 
 
 def _print(question: Question, found: Threshold, output: str) -> None:
-    if output == CSV:
-        click.echo(threshold_csv(found), nl=False)
+    screen = threshold_screen(question, found)
+    if output != CSV:
+        answer_as(screen, Format(output))
         return
-    answer_as(threshold_screen(question, found), Format(output))
+    click.echo(threshold_csv(found), nl=False)
+    for finding in screen.findings:
+        click.echo(f"! {finding}", err=True)
+    if screen.findings:
+        sys.exit(ExitCode.FINDINGS)
 
 
 def _clever(policy: str | None) -> RouterFactory:

@@ -45,7 +45,16 @@ def threshold_screen(question: Question, found: Threshold) -> Screen:
         Lines("Clever routing pays", says),
         Lines("Requests", list(dict.fromkeys(log.source for log in question.logs))),
     )
-    return Screen(sections, as_document(_document(question, found)))
+    findings = [_burst(cell) for cell in found.cells if cell.is_one_burst]
+    return Screen(sections, as_document(_document(question, found)), findings)
+
+
+def _burst(cell: Cell) -> str:
+    return (
+        f"{cell.size} instances, slowest {cell.slowest:g}: to load them the log had to come within "
+        f"{cell.log_seconds:.2g} s, and a request takes {cell.request_seconds:.2g} s: that is one burst; "
+        "give a longer log, fewer parts of it, or smaller pools"
+    )
 
 
 def threshold_csv(found: Threshold) -> str:

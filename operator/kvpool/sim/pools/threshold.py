@@ -15,7 +15,7 @@ from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.routing.router import RouterFactory
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.pools.density import with_density
-from kvpool.sim.pools.pool import Pool, falling_speeds, serve
+from kvpool.sim.pools.pool import Pool, Served, falling_speeds, serve
 from kvpool.sim.workloads.request import Workload
 
 SIMPLE: Final = ("RoundRobin", "LeastOutstanding", "LeastLoaded", "LengthAware")
@@ -65,6 +65,15 @@ class Cell:
     error_points: float
     """Standard error of their mean; 0 for a single log."""
     pays: bool
+    log_seconds: float
+    """From the first arrival to the last, mean over the logs at this load."""
+    request_seconds: float
+    """End to end under the reference, mean over the logs."""
+
+    @property
+    def is_one_burst(self) -> bool:
+        """Whether the last request came before a usual one had ended: that is a heap, not a load."""
+        return self.log_seconds < self.request_seconds
 
     @property
     def gain_points(self) -> float:
@@ -85,6 +94,9 @@ def threshold(question: Question, told: Callable[[int], None] | None = None) -> 
     """Fill the table. `told` is called with the number of cells that are done.
 
     A cell pays when the mean gain is at least `least_points` and twice its own standard error.
+
+    Raises:
+        ValueError: when the logs cannot load a pool, or requests keep no promise even when few come.
     """
     cells: list[Cell] = []
     search = _Search(question)
@@ -114,12 +126,13 @@ def _cell(question: Question, size: int, slowest: float, search: "_Search") -> C
     pool = question.pool.of_speeds(falling_speeds(size, slowest), prefills)
     logs = search.logs_for(pool)
 
-    def goodput(rule: RouterFactory) -> list[float]:
-        return [serve(pool, log, rule, question.seed + place).goodput for place, log in enumerate(logs)]
+    def served(rule: RouterFactory) -> list[Served]:
+        return [serve(pool, log, rule, question.seed + place) for place, log in enumerate(logs)]
 
-    simple = {name: goodput(ROUTERS[name]) for name in SIMPLE}
+    by_rule = {name: served(ROUTERS[name]) for name in SIMPLE}
+    simple = {name: [one.goodput for one in runs] for name, runs in by_rule.items()}
     best = max(SIMPLE, key=lambda name: fmean(simple[name]))
-    clever = goodput(question.clever)
+    clever = [one.goodput for one in served(question.clever)]
     gains = tuple(100 * (mine - theirs) for mine, theirs in zip(clever, simple[best], strict=True))
     error = stdev(gains) / sqrt(len(gains)) if len(gains) > 1 else 0.0
     return Cell(
@@ -132,12 +145,18 @@ def _cell(question: Question, size: int, slowest: float, search: "_Search") -> C
         gains,
         error,
         fmean(gains) >= max(question.least_points, 2 * error),
+        fmean(_seconds(log) for log in logs),
+        fmean(one.mean_ns for one in by_rule[REFERENCE]) / NS_PER_SECOND,
     )
 
 
 def _rate(log: Workload) -> float:
     """Requests a second."""
-    return len(log.requests) / max(1e-9, log.requests[-1].arrival_ns / NS_PER_SECOND) if log.requests else 0.0
+    return len(log.requests) / max(1e-9, _seconds(log))
+
+
+def _seconds(log: Workload) -> float:
+    return log.requests[-1].arrival_ns / NS_PER_SECOND if log.requests else 0.0
 
 
 class _Search:
@@ -156,10 +175,14 @@ class _Search:
             if self._keeps(pool, low * cards):
                 break
             high, low = low, low / self._step
+        else:
+            raise ValueError(self._never_kept(pool))
         for _ in range(MOST_STEPS):
             if high > low and not self._keeps(pool, high * cards):
                 break
             low, high = high, high * self._step
+        else:
+            raise ValueError(self._always_kept(pool, low * cards))
         for _ in range(HALVINGS):
             middle = sqrt(low * high)
             low, high = (middle, high) if self._keeps(pool, middle * cards) else (low, middle)
@@ -171,9 +194,28 @@ class _Search:
         return [with_density(log, factor, question.seed + place) for place, log in enumerate(question.logs)]
 
     def _keeps(self, pool: Pool, factor: float) -> bool:
+        return self._goodput(pool, factor) >= self._question.wanted_goodput
+
+    def _goodput(self, pool: Pool, factor: float) -> float:
         question = self._question
-        kept = [
+        return fmean(
             serve(pool, log, ROUTERS[REFERENCE], question.seed + place).goodput
             for place, log in enumerate(self._logs(factor))
-        ]
-        return fmean(kept) >= question.wanted_goodput
+        )
+
+    def _always_kept(self, pool: Pool, factor: float) -> str:
+        log = self._question.logs[0]
+        most = max(len(one.requests) for one in self._question.logs)
+        return (
+            f"{log.source} cannot load a pool of {len(pool.speeds)}: with all its {most} requests within "
+            f"{max(_seconds(one) for one in self._logs(factor)):.2g} s goodput is still "
+            f"{self._goodput(pool, factor):.3f}, and is to fall to {self._question.wanted_goodput:g}: give a "
+            "longer log, fewer parts of it, or smaller pools"
+        )
+
+    def _never_kept(self, pool: Pool) -> str:
+        return (
+            f"a pool of {len(pool.speeds)} never keeps {self._question.wanted_goodput:g} of the promises, "
+            f"however few requests of {self._question.logs[0].source} come: one alone is too slow for them; "
+            "promise longer times"
+        )
