@@ -83,7 +83,7 @@ def planned() -> World:
     raw["spec"] |= {
         "ratio": {"min": "1/8", "max": "3/1"},
         "routing": {"policy": "CompletionTime"},
-        "slo": {"ttft": "3s", "tpot": "60ms", "classes": [{"name": "batch", "ttft": "6s", "tpot": "90ms"}]},
+        "slo": {"ttft": "3s", "tpot": "60ms"},
         "planning": {
             "requests": {"promptTokens": 4096, "outputTokens": 256, "hitPercent": 10},
             "prefill": {"accelerator": "H200", "accelerators": 1},
@@ -99,7 +99,7 @@ def planned() -> World:
 
 
 POOL_PLANNING: Final = {
-    "model": {"preset": "Qwen3-8B", "blockTokens": 16, "layerGroups": [{"name": "even", "share": 50}]},
+    "model": {"preset": "Qwen3-8B"},
     "sessions": {"contextTokens": 4096, "turnTokens": 256, "returnAfter": "60s", "ttft": "2s"},
     "host": {
         "accelerator": "H200",
@@ -110,8 +110,7 @@ POOL_PLANNING: Final = {
         "driveLink": "NVMe-Gen4",
         "driveWritesPerDay": "0.3",
     },
-    "placement": {"policy": "Aged", "halfLife": "10m", "exclusive": True},
-    "objectClasses": [{"name": "system-prompt", "pin": "Hard", "tiers": ["DRAM"]}],
+    "placement": {"exclusive": True},
 }
 
 

@@ -1,51 +1,31 @@
 """What the planner reckons with: a pool's model and sessions, a group's lengths and promises."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from kvpool.api.common import Name, ShortText
+from kvpool.api.common import ShortText
 from kvpool.api.duration import PositiveDuration
-from kvpool.api.quantity import PositiveSize
-from kvpool.api.schema import NOT_SUPPORTED_YET, ListAtomic, ListMap, Model, PreserveUnknown, cel
-from kvpool.api.tierbudget import BudgetTierName
+from kvpool.api.schema import NOT_SUPPORTED_YET, ListAtomic, Model, PreserveUnknown, cel
 
-Tokens = Annotated[int, Field(ge=0, le=2**31 - 1)]
 SomeTokens = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Percent = Annotated[int, Field(ge=0, le=100)]
+NotYet = Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None
+NotYetList = (
+    Annotated[
+        tuple[Annotated[dict[str, Any], PreserveUnknown()], ...],
+        ListAtomic(),
+        Field(max_length=16),
+        NOT_SUPPORTED_YET,
+    ]
+    | None
+)
 PresetName = Annotated[str, Field(min_length=1, max_length=63)]
-
-
-class LayerGroup(Model):
-    """Layers whose KV is held alike."""
-
-    name: Name
-    """Name of the group."""
-    share: Annotated[int, Field(ge=1, le=100)]
-    """Percent of the model's KV bytes."""
-    derivable_from: Name | None = None
-    """The group whose index tells early enough which rows these layers read; only then may they leave HBM."""
-    working_set: SomeTokens | None = None
-    """Tokens of each sequence that stay in HBM when the group leaves it."""
-
-
-class RecurrentState(Model):
-    """The state of fixed size that a hybrid model keeps for each sequence."""
-
-    checkpoint_size: PositiveSize
-    """Bytes of one checkpoint."""
 
 
 @cel(
     "has(self.preset) != has(self.kvBytesPerToken)",
     "give exactly one of preset and kvBytesPerToken",
-)
-@cel(
-    "!has(self.layerGroups) || self.layerGroups.map(group, group.share).sum() <= 100",
-    message_expression="'the shares of layerGroups add up to %d percent'"
-    ".format([self.layerGroups.map(group, group.share).sum()])",
-    field_path=".layerGroups",
 )
 class PlannedModel(Model):
     """The model whose KV the pool holds."""
@@ -54,15 +34,13 @@ class PlannedModel(Model):
     """A model that kvpool knows, such as Qwen3-32B."""
     kv_bytes_per_token: Annotated[int, Field(ge=1, le=2**40)] | None = None
     """Bytes of KV that one token adds, over all layers and ranks; instead of a preset."""
-    block_tokens: Annotated[int, Field(ge=1, le=65536)] = 16
-    """Tokens of one block of KV."""
-    layer_groups: Annotated[tuple[LayerGroup, ...], ListMap("name"), Field(max_length=16)] = ()
-    """Layers that may be held apart from the others."""
-    recurrent: RecurrentState | None = None
-    """For hybrid models."""
-    config_file: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
+    layer_groups: NotYetList = None
     """Not supported yet."""
-    from_engine: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
+    recurrent: NotYet = None
+    """Not supported yet."""
+    config_file: NotYet = None
+    """Not supported yet."""
+    from_engine: NotYet = None
     """Not supported yet."""
 
 
@@ -98,45 +76,18 @@ class PlannedHost(Model):
         Annotated[str, Field(max_length=16, pattern=r"^[0-9]{1,4}(\.[0-9]{1,4})?$")] | None
     ) = None
     """How often a day each drive may be overwritten until the end of its warranty, such as 0.3; absent:
-    as often as one likes."""
-
-
-class PlacementPolicy(StrEnum):
-    """Which object leaves a tier first."""
-
-    RECENCY = "Recency"
-    FREQUENCY = "Frequency"
-    AGED = "Aged"
-    EWMA = "Ewma"
-    CLASS_WISE = "ClassWise"
+    as often as one likes. Drives are taken to be as large as what was admitted on them."""
 
 
 class PlannedPlacement(Model):
     """How objects are laid over the tiers; the engine or the store enforces it, if anyone does."""
 
-    policy: PlacementPolicy = PlacementPolicy.AGED
-    """Which object leaves a tier first."""
-    half_life: PositiveDuration = "10m"
-    """For Aged: after so long an access counts half."""
+    policy: Annotated[str, Field(max_length=32), NOT_SUPPORTED_YET] | None = None
+    """Not supported yet."""
+    half_life: Annotated[str, Field(max_length=32), NOT_SUPPORTED_YET] | None = None
+    """Not supported yet."""
     exclusive: bool = False
     """Whether an object is in one tier only; without, the faster tier holds copies."""
-
-
-class ObjectClass(Model):
-    """One class of objects and the tier that it belongs to."""
-
-    name: Name
-    """Name of the class, such as system-prompt."""
-    tier: BudgetTierName | None = None
-    """Where its objects are held."""
-    newest_tier: BudgetTierName | None = None
-    """Where the newest object of a live session is held."""
-    interval: Literal["Adaptive"] | None = None
-    """For recurrent checkpoints: Adaptive lets the planner choose how many tokens apart they are."""
-    pin: Literal["Hard"] | None = None
-    """Hard: its objects are never evicted."""
-    tiers: Annotated[tuple[BudgetTierName, ...], ListAtomic(), Field(max_length=3)] = ()
-    """For pinned objects: the tiers that they are pinned in."""
 
 
 class PoolPlanning(Model):
@@ -150,8 +101,8 @@ class PoolPlanning(Model):
     """The accelerators that load from the pool."""
     placement: PlannedPlacement = PlannedPlacement()
     """How objects are laid over the tiers."""
-    object_classes: Annotated[tuple[ObjectClass, ...], ListMap("name"), Field(max_length=16)] = ()
-    """Classes of objects with tiers of their own."""
+    object_classes: NotYetList = None
+    """Not supported yet."""
 
 
 class SessionLimit(StrEnum):
@@ -214,25 +165,10 @@ class GroupPlanning(Model):
     """One decode instance."""
     transfer_link: PresetName = "InfiniBand-400G"
     """The link that a decode instance takes KV from prefill instances over; a link that kvpool knows."""
-    attention_ffn: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = Field(
-        default=None, alias="attentionFFN"
-    )
+    attention_ffn: NotYet = Field(default=None, alias="attentionFFN")
     """Not supported yet."""
-    admission: Annotated[dict[str, Any], PreserveUnknown(), NOT_SUPPORTED_YET] | None = None
+    admission: NotYet = None
     """Not supported yet."""
-
-
-class SloClass(Model):
-    """What one class of requests is promised."""
-
-    name: Name
-    """Name of the class, such as batch."""
-    ttft: PositiveDuration
-    """Time to the first token."""
-    tpot: PositiveDuration
-    """Time for each token after it."""
-    weight: Annotated[int, Field(ge=1, le=100)] = 100
-    """Percent that a request of the class counts."""
 
 
 class Slo(Model):
@@ -242,5 +178,5 @@ class Slo(Model):
     """Time to the first token."""
     tpot: PositiveDuration = "60ms"
     """Time for each token after it."""
-    classes: Annotated[tuple[SloClass, ...], ListMap("name"), Field(max_length=16)] = ()
-    """Classes that are promised something else."""
+    classes: NotYetList = None
+    """Not supported yet."""

@@ -45,14 +45,12 @@ def plan_sessions(planning: PoolPlanning, admitted_bytes: Mapping[str, int], nod
     except UnknownPresetError as error:
         return PlannedPool(Verdict(ConditionType.PLANNED, False, "PresetUnknown", str(error)), None, None)
     try:
-        demand = _demand(planning, shape, card)
+        each = _bytes_per_token(planning, shape)
+        demand = _demand(planning, shape, card, each)
     except ValueError as error:  # an object from before the schema refused it, such as a returnAfter of 0s
         text = f"spec.planning.sessions cannot be planned: {error}"
         return PlannedPool(Verdict(ConditionType.PLANNED, False, "SessionsInvalid", text), None, None)
-    model = ModelStatus(
-        kv_bytes_per_token=demand.session_bytes // planning.sessions.context_tokens,
-        session_bytes=demand.session_bytes,
-    )
+    model = ModelStatus(kv_bytes_per_token=each, session_bytes=demand.session_bytes)
     # Without a known model its weights are not known either: the accelerators' memory is then left out.
     fast = Tier(
         "HBM", kv_memory_at_16_bits(shape, card, planning.host.accelerators) if shape is not None else 0
@@ -95,24 +93,29 @@ def _link(name: str, model: LinkModel, lanes: int) -> Link:
     return Link(name, model.bytes_per_second * lanes, model.setup_ns)
 
 
-def _demand(planning: PoolPlanning, shape: ModelShape | None, card: Card) -> Demand:
+def _bytes_per_token(planning: PoolPlanning, shape: ModelShape | None) -> int:
+    """Bytes that one token adds on all ranks together, copies counted."""
+    if shape is None:
+        return planning.model.kv_bytes_per_token or 1
+    return Ranks(planning.host.accelerators).held_bytes_per_token(shape)
+
+
+def _demand(planning: PoolPlanning, shape: ModelShape | None, card: Card, token_bytes: int) -> Demand:
     sessions = planning.sessions
     ttft = sessions.ttft
     if shape is None:
-        each = planning.model.kv_bytes_per_token or 1
         timing = None
-        parked = sessions.context_tokens * each
+        parked = sessions.context_tokens * token_bytes
     else:
         ranks = Ranks(planning.host.accelerators)
-        held = ranks.held_bytes_per_token(shape)
-        each, timing = held, constants_for(shape, card, ranks).timing
+        timing = constants_for(shape, card, ranks).timing
         parked = ranks.session_bytes(shape, sessions.context_tokens)
     return Demand(
         session_bytes=parked,
         return_seconds=parse_duration(sessions.return_after),
         context_tokens=sessions.context_tokens,
         new_tokens=sessions.turn_tokens,
-        new_bytes=sessions.turn_tokens * each,
+        new_bytes=sessions.turn_tokens * token_bytes,
         timing=timing,
         ttft_target_ns=None if ttft is None else round(parse_duration(ttft) * NS_PER_SECOND),
     )
