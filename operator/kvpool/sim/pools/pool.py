@@ -7,6 +7,7 @@ from kvpool.plan.routing.router import RouterFactory
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.model import LinkModel, TimingModel
 from kvpool.sim.building import at_speed
+from kvpool.sim.report.summary import quantiles
 from kvpool.sim.serving.design import InstanceSpec, SplitDesign
 from kvpool.sim.serving.lengths import Lengths, NoisyLengths
 from kvpool.sim.serving.split import SplitFleet
@@ -66,7 +67,7 @@ class Served:
     """Share of all requests whose first token and time per token kept their promise."""
     p99_ns: int
     """End to end, of those that were served."""
-    mean_ns: float
+    mean_ns: int
     """Likewise."""
     preempted: int
     """Times that a sequence lost its memory while it ran."""
@@ -101,11 +102,11 @@ def serve(
     noisy = NoisyLengths(root.split("lengths"), pool.prediction_sigma)
     fleet = SplitFleet(design, rule(root.split("router")), lengths=lengths or noisy)
     outcomes = fleet.run(workload).outcomes
-    times = sorted(outcome.e2e_ns for outcome in outcomes if not outcome.refused)
+    times = quantiles([outcome.e2e_ns for outcome in outcomes if not outcome.refused])
     kept = sum(outcome.keeps(pool.objectives[outcome.slo_class]) for outcome in outcomes)
     return Served(
         kept / max(1, len(outcomes)),
-        times[min(len(times) - 1, 99 * len(times) // 100)] if times else 0,
-        sum(times) / max(1, len(times)),
+        times.p99_ns,
+        times.mean_ns,
         sum(outcome.preempted for outcome in outcomes),
     )
