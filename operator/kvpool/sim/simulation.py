@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from kvpool.plan.placement.eviction import EvictionRule
 from kvpool.plan.routing.router import RouterFactory
-from kvpool.sim.building import PlanError, bytes_per_token, faults_of, fleet_of, objectives_of, timing_of
+from kvpool.sim.building import (
+    PlanError,
+    at_speed,
+    bytes_per_token,
+    faults_of,
+    fleet_of,
+    objectives_of,
+    timing_of,
+)
 from kvpool.sim.generators import generate
 from kvpool.sim.names import known_name
 from kvpool.sim.report.figures import Inputs, Report
@@ -61,6 +69,7 @@ def run(
         seed,
         dict(workload.notes),
     )
-    _, calibration = timing_of(scenario.model)
+    timing, calibration = timing_of(scenario.model)
+    fastest = at_speed(timing, max(scenario.fleet.speeds))
     size = bytes_per_token(scenario.model)
-    return summarise(scenario.name, done, objectives, inputs, (calibration,), size)
+    return summarise(scenario.name, done, objectives, inputs, (calibration,), size, fastest)

@@ -53,6 +53,19 @@ def test_programs_read_the_same_as_json_yaml_and_csv() -> None:
     assert float(goodput["value"]) == read["runs"][0]["goodput"]
 
 
+@pytest.mark.parametrize("output", ["table", "json", "csv", "html"])
+def test_a_promise_that_no_instance_can_keep_is_a_finding_with_both_times(output: str) -> None:
+    hasty = {"interactive": {"ttft": "1ms", "tpot": "1ms"}, "batch": {"ttft": "1ms", "tpot": "1ms"}}
+    answered = simulate({**PLAIN, "promises": hasty}, "-o", output)
+    assert answered.code == 1
+    if output == "table":
+        words = " ".join(answered.out.split())
+        assert "What is promised binds: 0.0 %" in words
+        assert "the first token takes" in words
+        assert "promised are 1.0 ms (" in words
+        assert "each further token takes" in words
+
+
 def test_several_seeds_are_told_side_by_side() -> None:
     answered = simulate(PLAIN, "--seeds", "3", "-o", "json")
     assert [run["inputs"]["seed"] for run in answered.document["runs"]] == [0, 1, 2]

@@ -6,6 +6,7 @@ import pytest
 
 from kvpool.sim.report.binding import binding_of
 from kvpool.sim.report.figures import (
+    Alone,
     ClassFigures,
     Inputs,
     Latencies,
@@ -19,6 +20,7 @@ from kvpool.sim.serving.run import Sample
 MS = 1_000_000
 QUICK = Quantiles(100, MS, MS, MS, MS, MS)
 SLOW = Quantiles(100, MS, MS, 900 * MS, 2000 * MS, 3000 * MS)
+EASY = Alone(20 * MS, 5 * MS, 0)
 IDLE = tuple(Sample(at, 1, 0, 100, 0) for at in range(10))
 BUSY = (*IDLE[:8], Sample(8, 9, 3, 150, 0), Sample(9, 9, 4, 190, 0))
 FULL = (*BUSY, Sample(10, 9, 5, 950, 0), Sample(11, 9, 6, 990, 0))
@@ -30,9 +32,10 @@ def report(
     totals: Totals = TOTALS,
     links: tuple[LinkFigures, ...] = (),
     timeline: tuple[Sample, ...] = IDLE,
+    alone: Alone = EASY,
 ) -> Report:
     latencies = Latencies(QUICK, QUICK, QUICK) if met == 100 else Latencies(SLOW, QUICK, SLOW)
-    one = ClassFigures("interactive", 100, 0, met, 500 * MS, 50 * MS, latencies)
+    one = ClassFigures("interactive", 100, 0, met, 500 * MS, 50 * MS, latencies, alone)
     return Report("a run", Inputs("a test", "", "", 0), (), totals, (one,), (), (), links, timeline)
 
 
@@ -64,6 +67,21 @@ def test_the_promise_that_broke_is_named_with_both_times() -> None:
     told = binding_of(report(60)).reasons
     assert "interactive: time to first token was 900.0 ms or more for 5 %, promised were 500.0 ms" in told
     assert not any("time per token" in line for line in told)
+
+
+def test_a_promise_below_what_a_request_takes_alone_binds_with_both_times() -> None:
+    told = binding_of(report(0, timeline=FULL, alone=Alone(2000 * MS, 5 * MS, 100)))
+    assert told.limit == "Promise"
+    (line,) = told.impossible
+    assert "100 of 100 requests break a promise even alone" in line
+    assert "the first token takes 2.00 s at least, promised are 500.0 ms (4x)" in line
+    assert "further token" not in line
+
+
+def test_a_few_requests_too_long_for_their_promise_are_a_reason_and_no_finding() -> None:
+    told = binding_of(report(60, alone=Alone(20 * MS, 5 * MS, 30)))
+    assert (told.limit, told.impossible) == ("Time", ())
+    assert "interactive: 30 of 100 requests would break a promise even alone" in told.reasons
 
 
 def test_how_much_of_the_waiting_was_for_memory_is_told() -> None:

@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvpool.plan.routing.views import Objective
+from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.report.document import csv_text, document
-from kvpool.sim.report.figures import Calibration, Inputs, Report
+from kvpool.sim.report.figures import Alone, Calibration, Inputs, Report
 from kvpool.sim.report.summary import quantiles, summarise
 from kvpool.sim.serving.outcome import Outcome
 from kvpool.sim.serving.run import FleetRun, LinkUse, Sample
 
 SECOND = 1_000_000_000
 OBJECTIVES = {"interactive": Objective(2 * SECOND, SECOND // 10, 100), "batch": Objective(10**11, 10**9, 50)}
+FASTEST = TimingModel(SECOND, 10**6, 0, 10**7, 10**6, 10**3)
 INPUTS = Inputs("made by a test", "ab", "cd", 7)
 
 
@@ -47,7 +49,9 @@ def report(*outcomes: Outcome) -> Report:
         samples=(Sample(0, 1, 2, 3, 4),),
         events=((5, "instance 0 died"),),
     )
-    return summarise("a run", run, OBJECTIVES, INPUTS, [Calibration("all", "Fitted", "a test", 0.1)], 2)
+    return summarise(
+        "a run", run, OBJECTIVES, INPUTS, [Calibration("all", "Fitted", "a test", 0.1)], 2, FASTEST
+    )
 
 
 def test_a_request_meets_its_promise_only_with_both_times() -> None:
@@ -79,6 +83,13 @@ def test_what_a_row_loaded_is_what_its_own_requests_loaded_from_all_tiers() -> N
     both = replace(outcome(2, 1, 2, Tier.SSD), loaded_tokens={Tier.DRAM: 30, Tier.SSD: 100})
     found = report(outcome(0, 1, 2, Tier.DRAM), both)
     assert [(tier.tier, tier.loaded_bytes) for tier in found.tiers] == [("DRAM", 200), ("SSD", 260)]
+
+
+def test_what_requests_take_alone_leaves_the_cached_tokens_out() -> None:
+    found = report(outcome(0, 1, 2), replace(outcome(2, 1, 2), prompt_tokens=1200, hit_tokens=0))
+    interactive = next(one for one in found.classes if one.slo_class == "interactive")
+    # 900 and 1200 tokens of 1 ms each and a second; steps of 10 + 1 + 1 ms. Promised are 2 s and 100 ms.
+    assert interactive.alone == Alone(1_900_000_000, 12_000_000, 1)
 
 
 def test_boundaries_sum_over_instances_and_links_say_how_long_they_were_busy() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
 
 from kvpool.plan.routing.counting import RoundRobin
 from kvpool.plan.timing.model import LinkModel, TimingModel
@@ -10,7 +11,7 @@ from kvpool.sim.serving.design import FirstToken, InstanceSpec, SplitDesign
 from kvpool.sim.serving.split import SplitFleet
 from kvpool.sim.streams import Stream
 from kvpool.sim.workloads.request import Request, Workload
-from tests.sim.serving.fleets import OBJECTIVES, workload
+from tests.sim.serving.fleets import CARD, OBJECTIVES, WORKLOADS, mixed, mixed_fleet, split_fleet, workload
 
 LINEAR = TimingModel(0.0, 1000.0, 0.0, 1000.0, 0.0, 0.0)
 """A prompt takes a microsecond a token."""
@@ -60,3 +61,16 @@ def test_a_batch_in_steady_state_holds_what_comes_in_times_how_long_it_stays() -
     run = SplitFleet(design, RoundRobin()).run(requests, samples=100)
     middle = [sample.running for sample in run.samples if 0.3 * 10**9 < sample.time_ns < 1.9 * 10**9]
     assert sum(middle) / len(middle) == pytest.approx(output * step_ns / gap, rel=0.03)
+
+
+@settings(deadline=None, max_examples=30)
+@given(WORKLOADS)
+def test_no_request_is_faster_than_it_would_be_alone(requests: Workload) -> None:
+    for run in (mixed_fleet(mixed(2)).run(requests), split_fleet().run(requests)):
+        for one in run.outcomes:
+            if one.refused:
+                continue
+            # A microsecond for rounding to ticks.
+            assert one.ttft_ns + 1000 >= CARD.prefill_ns(one.prompt_tokens, one.hit_tokens)
+            if one.output_tokens > 1:
+                assert one.tpot_ns + 1000 >= CARD.step_ns(1, one.prompt_tokens)

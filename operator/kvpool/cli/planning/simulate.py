@@ -1,5 +1,6 @@
 """`kvpool simulate SCENARIO.yaml`: a workload through a fleet, and what comes out."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kvpool.cli.answer import answer_as
-from kvpool.cli.faults import CliError
+from kvpool.cli.faults import CliError, ExitCode
 from kvpool.cli.options import Format
 from kvpool.cli.planning.documents import read_model
 from kvpool.cli.planning.html.simulation import simulation_page
@@ -71,13 +72,15 @@ def simulate_run(
     rule = own_rule(policy) if policy else OwnRule()
     workload = open_workload(trace, form, reading) if trace is not None else None
     reports = [_simulated(scenario, workload, scenario.seed + more, rule) for more in range(seeds)]
+    screen = simulation_screen(reports)
     if output == CSV:
         click.echo(csv_text(reports), nl=False)
-        return
-    if output == HTML:
+    elif output == HTML:
         click.echo(simulation_page(scenario, reports, version("kvpool"), policy or ""), nl=False)
-        return
-    answer_as(simulation_screen(reports), Format(output))
+    else:
+        answer_as(screen, Format(output))
+    if screen.findings:
+        sys.exit(ExitCode.FINDINGS)
 
 
 def _simulated(scenario: Scenario, workload: Workload | None, seed: int, rule: OwnRule) -> Report:

@@ -32,7 +32,9 @@ def simulation_screen(reports: Sequence[Report]) -> Screen:
         sections.append(_boundaries(first))
     sections.append(_links(first))
     sections.append(_origin(first))
-    return Screen(sections, as_document({"runs": [_document(report) for report in reports]}))
+    found = [line for report in reports for line in binding_of(report).impossible]
+    document = as_document({"runs": [_document(report) for report in reports]})
+    return Screen(sections, document, list(dict.fromkeys(found)))
 
 
 def _document(report: Report) -> dict[str, object]:

@@ -21,21 +21,33 @@ class Binding:
     """The limit, and the figures that say so."""
 
     limit: str
-    """`Nothing`, `Memory`, `Link`, `Time`."""
+    """`Nothing`, `Promise`, `Memory`, `Link`, `Time`."""
     verdict: str
     """One sentence."""
     reasons: tuple[str, ...]
+    impossible: tuple[str, ...] = ()
+    """One line for each class whose promise no fleet of such instances can keep."""
 
 
 def binding_of(report: Report) -> Binding:
     """Say which limit binds.
 
-    Nothing does when nearly all requests were served within their promises. Else it is the memory for KV,
+    A promise does that most requests of a class break even alone. Nothing does when nearly all requests were
+    served within their promises. Else it is the memory for KV,
     when most of the waiting was done while it was full with running requests, or many had to give their KV
     back; else the busiest link, when it was hardly ever idle; else the time of the instances themselves.
     """
     reasons = tuple(_reasons(report))
     goodput = f"{100 * report.goodput:.1f} %"
+    impossible = tuple(line for one in report.classes for line in _impossible(one))
+    if impossible:
+        return Binding(
+            "Promise",
+            f"What is promised binds: {goodput} of the requests had it, and most of a class could not have it"
+            " even alone.",
+            reasons,
+            impossible,
+        )
     if report.goodput >= NEARLY_ALL:
         return Binding("Nothing", f"Nothing binds: {goodput} of the requests had what was promised.", reasons)
     kept = f"{goodput} of the requests had what was promised"
@@ -69,6 +81,11 @@ def _reasons(report: Report) -> Iterator[str]:
         yield f"{count:,} requests were refused: {why}"
     for one in report.classes:
         yield from _missed(one)
+        if one.alone.too_slow:
+            yield (
+                f"{one.slo_class}: {one.alone.too_slow:,} of {one.requests:,} requests would break a promise"
+                " even alone"
+            )
     if report.timeline and totals.capacity_tokens:
         most = max(sample.used_tokens for sample in report.timeline) / totals.capacity_tokens
         waiting = max(sample.waiting for sample in report.timeline)
@@ -84,6 +101,25 @@ def _reasons(report: Report) -> Iterator[str]:
     busiest = max(report.links, key=lambda link: link.busy_share, default=None)
     if busiest is not None:
         yield f"the busiest link, {busiest.name}, was in use {100 * busiest.busy_share:.1f} % of the time"
+
+
+def _impossible(one: ClassFigures) -> Iterator[str]:
+    """Which promise of a class is below what a request takes alone, and by how much."""
+    alone = one.alone
+    if alone.too_slow <= MOST * one.requests:
+        return
+    text = (
+        f"{one.slo_class}: {alone.too_slow:,} of {one.requests:,} requests break a promise even alone on the"
+        " fastest instance"
+    )
+    for name, least_ns, promise_ns in (
+        ("the first token", alone.least_ttft_ns, one.ttft_promise_ns),
+        ("each further token", alone.least_tpot_ns, one.tpot_promise_ns),
+    ):
+        if least_ns > promise_ns:
+            factor = f" ({least_ns / promise_ns:.3g}x)" if promise_ns else ""
+            text += f"; {name} takes {_ms(least_ns)} at least, promised are {_ms(promise_ns)}{factor}"
+    yield f"{text}: promise longer times, or take faster instances"
 
 
 def _missed(one: ClassFigures) -> Iterator[str]:

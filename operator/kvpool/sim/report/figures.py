@@ -31,6 +31,20 @@ class Latencies:
 
 
 @dataclass(frozen=True, slots=True)
+class Alone:
+    """What the served requests of a class would take if nothing else ran on the fastest instance.
+
+    The prompt without the tokens that were cached for it, and one sequence in each step: kvpool's own bound.
+    """
+
+    least_ttft_ns: int
+    least_tpot_ns: int
+    """0: none has two tokens."""
+    too_slow: int
+    """Requests that break a promise even so."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClassFigures:
     """The requests of one class of service."""
 
@@ -42,6 +56,7 @@ class ClassFigures:
     ttft_promise_ns: int
     tpot_promise_ns: int
     latencies: Latencies
+    alone: Alone
 
     @property
     def goodput(self) -> float:

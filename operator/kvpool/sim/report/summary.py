@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kvpool.plan.routing.views import Objective
+from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.report.figures import (
+    Alone,
     BoundaryFigures,
     Calibration,
     ClassFigures,
@@ -48,8 +50,9 @@ def summarise(
     inputs: Inputs,
     calibration: Sequence[Calibration],
     bytes_per_token: int,
+    fastest: TimingModel,
 ) -> Report:
-    """Return the report of one run."""
+    """Return the report of one run. `fastest` are the constants of the fastest instance."""
     served = [one for one in run.outcomes if not one.refused]
     return Report(
         name=name,
@@ -57,7 +60,7 @@ def summarise(
         calibration=tuple(calibration),
         totals=_totals(run, served),
         classes=tuple(
-            _class(slo_class, objective, [one for one in run.outcomes if one.slo_class == slo_class])
+            _class(slo_class, objective, [one for one in run.outcomes if one.slo_class == slo_class], fastest)
             for slo_class, objective in sorted(objectives.items())
         ),
         tiers=tuple(_tiers(served, bytes_per_token)),
@@ -92,7 +95,9 @@ def _totals(run: FleetRun, served: Sequence[Outcome]) -> Totals:
     )
 
 
-def _class(slo_class: str, objective: Objective, outcomes: Sequence[Outcome]) -> ClassFigures:
+def _class(
+    slo_class: str, objective: Objective, outcomes: Sequence[Outcome], fastest: TimingModel
+) -> ClassFigures:
     served = [one for one in outcomes if not one.refused]
     met = sum(one.keeps(objective) for one in served)
     return ClassFigures(
@@ -103,7 +108,17 @@ def _class(slo_class: str, objective: Objective, outcomes: Sequence[Outcome]) ->
         objective.ttft_ns,
         objective.tpot_ns,
         latencies(served),
+        _alone(served, objective, fastest),
     )
+
+
+def _alone(served: Sequence[Outcome], objective: Objective, fastest: TimingModel) -> Alone:
+    ttfts = [fastest.prefill_ns(one.prompt_tokens, one.hit_tokens) for one in served]
+    tpots = [fastest.step_ns(1, one.prompt_tokens) if one.output_tokens > 1 else 0 for one in served]
+    too_slow = sum(
+        ttft > objective.ttft_ns or tpot > objective.tpot_ns for ttft, tpot in zip(ttfts, tpots, strict=True)
+    )
+    return Alone(min(ttfts, default=0), min(filter(None, tpots), default=0), too_slow)
 
 
 def _tiers(served: Sequence[Outcome], bytes_per_token: int) -> list[TierFigures]:

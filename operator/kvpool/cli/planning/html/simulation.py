@@ -37,7 +37,9 @@ def simulation_page(scenario: Scenario, reports: Sequence[Report], version: str,
         Page(
             title=first.name,
             kind="kvpool simulate",
-            verdict=Verdict(binding.verdict, binding.reasons, binding.limit == "Nothing"),
+            verdict=Verdict(
+                binding.verdict, [*binding.impossible, *binding.reasons], binding.limit == "Nothing"
+            ),
             tiles=_tiles(first),
             figures=list(_figures(reports)),
             tables=[section for section in sections if not _is_origin(section)],
