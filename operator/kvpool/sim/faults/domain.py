@@ -5,20 +5,22 @@ change the objects, hosts carry out their plans and routers take the weights: th
 cluster, on the virtual clock. Between faults nothing is due and no rounds are done.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kvpool.api import KVNode, KVPool, PDGroup, Supernode, labels
 from kvpool.api.common import Mode
 from kvpool.api.remap import StageName
-from kvpool.model.decisions import OpenRemap
+from kvpool.model.decisions import OpenRemap, Plan, Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.nodeplan import NodePlanData
 from kvpool.model.observations import AgentView, NodeFact, OutputAck, PeerWord, PodFact
 from kvpool.model.snapshot import Leadership, Snapshot
 from kvpool.plan.failover import failover_plan
+from kvpool.plan.liveness import HostFinding, HostState, host_findings
 from kvpool.plan.node_plan import node_plans
 from kvpool.rules.epochs import sequence_of
 from kvpool.sim.faults.machine import Machine
@@ -33,6 +35,14 @@ WARM_UP_SECONDS: Final = 120.0
 """Before the run begins: slots are bound, and weights work their way up."""
 MOST_WARM_UP_SECONDS: Final = 3600.0
 FULL_WEIGHT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the core said of one object in the last round."""
+
+    code: str
+    is_told: bool
 
 
 class Domain:
@@ -54,7 +64,9 @@ class Domain:
         self._router_at = self.now_seconds
         self._ack: OutputAck | None = None
         self.log: list[tuple[float, str]] = []
-        """What the core announced: seconds of its clock, and words."""
+        """What the core announced, or says of why it holds still: seconds of its clock, and words."""
+        self._held: dict[str, Held] = {}
+        self._weight_reasons: dict[str, Reason] = {}
         while not self.is_settled or self.now_seconds < 1000.0 + WARM_UP_SECONDS:
             if self.now_seconds > 1000.0 + MOST_WARM_UP_SECONDS:
                 raise RuntimeError(
@@ -74,6 +86,11 @@ class Domain:
     def weights(self) -> list[int]:
         """Of each instance, as routers have them: 0 to 100."""
         return [self._router.get(key.name, 0) for key in self.slots]
+
+    def weight_reasons(self) -> list[str]:
+        """Of each instance, why the core gives it the weight that it has; empty: it has said nothing."""
+        found = [self._weight_reasons.get(key.name) for key in self.slots]
+        return [f"{reason.code}, {reason.message}" if reason is not None else "" for reason in found]
 
     def hosts(self) -> list[str]:
         """Which host serves each instance at this moment; empty: nobody."""
@@ -103,7 +120,8 @@ class Domain:
         for machine in self.machines:
             machine.work(now_seconds)
         self._hear()
-        plan = failover_plan(self._snapshot(), self._now)
+        snapshot = self._snapshot()
+        plan = failover_plan(snapshot, self._now)
         for mark in plan.marks:
             self._marks.setdefault(mark.remap, {}).setdefault(mark.stage, mark.at)
         for event in plan.events:
@@ -113,7 +131,9 @@ class Domain:
             if isinstance(action, OpenRemap):
                 self._sequence = max(self._sequence, sequence_of(action.spec.epoch) + 1)
         for weights in plan.weights:
+            self._weight_reasons.update({member.slot.name: member.reason for member in weights.members})
             self._take({member.slot.name: member.weight for member in weights.members})
+        self._say_why(plan, host_findings(snapshot, self._now))
         self._publish()
 
     def rest_until(self, now_seconds: float) -> None:
@@ -127,6 +147,25 @@ class Domain:
         self._hear()
 
     # -- inside
+
+    def _say_why(self, plan: Plan, hosts: Mapping[str, HostFinding]) -> None:
+        """Log each reason of the core that has stood for a whole round, once for as long as it stands."""
+        reasons = {
+            node: finding.reason for node, finding in hosts.items() if finding.state is not HostState.ALIVE
+        }
+        reasons |= {what.rpartition("/")[2]: reason for what, reason in plan.explanations}
+        announced = {event.reason.message for event in plan.events}
+        held: dict[str, Held] = {}
+        for what, reason in reasons.items():
+            before = self._held.get(what)
+            told = reason.message in announced
+            stands = before is not None and before.code == reason.code
+            if before is not None and stands:
+                told |= before.is_told
+            if stands and not told:
+                self.log.append((self.now_seconds, f"{what}: {reason.code}, {reason.message}"))
+            held[what] = Held(reason.code, told or stands)
+        self._held = held
 
     @property
     def _now(self) -> Instant:

@@ -116,9 +116,11 @@ class FaultSchedule:
         for seconds, text in self._domain.log:
             self._words.append((round((seconds - self._domain.start_seconds) * NS_PER_SECOND), text))
         self._domain.log.clear()
+        reasons = self._domain.weight_reasons()
         for place, (old, new) in enumerate(zip(before, self._domain.weights(), strict=True)):
             if old != new:
-                self._say(f"weight of instance {place}: {old} to {new}")
+                why = f" ({reasons[place]})" if reasons[place] else ""
+                self._say(f"weight of instance {place}: {old} to {new}{why}")
 
     def _say(self, text: str) -> None:
         self._words.append((self._now_ns, text))
