@@ -105,6 +105,9 @@ def test_the_claim_holds_in_its_reduced_setting() -> None:
     row = run_claim("C17", {})
     assert row.verdict is Verdict.REPRODUCED, row.ours
     assert row.claim.number == "C17"
+    name = "8 spines 1:1 load 0.30"
+    assert row.figures[f"{name}: flows that a flow meets by chance, itself too, when all hosts send"] == 1.88
+    assert row.figures[f"{name}: flows on the fullest uplink then, if chosen"] == 1
 
 
 def test_the_claim_does_not_hold_where_uplinks_are_fatter_than_cards() -> None:

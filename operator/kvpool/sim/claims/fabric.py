@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kvpool.plan.ports.collisions import chosen_most, flows_seen
 from kvpool.plan.ports.spines import WORTH_CHOOSING_NS, View
 from kvpool.sim.claims.experiment import Experiment, Parameters
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
@@ -190,6 +191,10 @@ def _holds(result: CellResult) -> bool:
 
 
 def _figures(result: CellResult) -> Iterator[tuple[str, float]]:
+    hosts, spines = result.cell.hosts_per_leaf, result.cell.spines
+    seen = f"{result.name}: flows that a flow meets by chance, itself too, when all hosts send"
+    yield seen, flows_seen(hosts, spines)
+    yield f"{result.name}: flows on the fullest uplink then, if chosen", chosen_most(hosts, spines)
     for name, change in (
         ("own rotation", result.own),
         ("source leaf", result.source_leaf),
