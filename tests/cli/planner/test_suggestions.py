@@ -77,7 +77,7 @@ def test_a_misspelt_value_of_a_few_is_answered_with_the_one_it_probably_is() -> 
         "colour: no such value 'Redd'; did you mean 'Red'?"
     ]
     assert faults({"colour": "zzz"}) == ["colour: no such value 'zzz'; known are Red, Green"]
-    assert faults({"size": "smal"}) == ["size: no such value 'smal'; did you mean 'small'?"]
+    assert faults({"size": "smalls"}) == ["size: no such value 'smalls'; did you mean 'small'?"]
 
 
 def test_a_list_whose_one_item_does_not_fit_is_not_said_to_be_empty() -> None:
