@@ -196,7 +196,7 @@ def c12(parameters: FewerCards, _: Mapping[str, Workload]) -> ClaimRow:
     spread = [_fewer(parameters, parameters.slowest, rate, figures, spread=True) for rate in rates]
     equal = [_fewer(parameters, 1.0, rate, figures) for rate in parameters.equal_rates_per_second]
     failed = [
-        f"{rate:g}/s {less}"
+        f"{rate:g}/s with cards {less}"
         for less, pairs in (("without the slowest", unequal), ("of the same range", spread))
         for rate, (clever, plain) in zip(rates, pairs, strict=True)
         if clever < plain
