@@ -47,7 +47,7 @@ def metrics_page() -> str:
         ("Agent", "Port `agent.ports.metrics` of the chart, path `/metrics`.", agent_series()),
         (
             "Keeper",
-            "Only when it is started with `--metrics-port`; the agent reports the same figures.",
+            "Only with `--metrics-port`, which the chart never sets; the agent reports each unit as well.",
             keeper_series(),
         ),
     ):

@@ -18,7 +18,7 @@ NOT_USED_HERE: dict[Right, str] = {
     ("", "configmaps", "update"): "publishes a renewed authority",
     ("", "configmaps", "patch"): "an uninstall, in test_uninstall",
     ("kvpool.dev", "remaps", "create"): "moves, in tests/system/failover",
-    ("kvpool.dev", "remaps", "delete"): "clears away old moves, in tests/system/failover",
+    ("kvpool.dev", "remaps", "delete"): "clears away old moves, in tests/plan/failover/test_history.py",
     ("kvpool.dev", "remaps/status", "patch"): "moves, in tests/system/failover",
     ("gateway.networking.k8s.io", "httproutes", "create"): "output HTTPRoute, in tests/system/failover",
     ("gateway.networking.k8s.io", "httproutes", "patch"): "output HTTPRoute, in tests/system/failover",
