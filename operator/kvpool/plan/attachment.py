@@ -50,11 +50,15 @@ def _on_seat(
 def _is_a_stranger(snapshot: Snapshot, slot: EngineSlot, pods: PodBook, pod_uid: str) -> bool:
     """Whether the pod that sits on the seat is surely none of the slot's group: agents know no selectors.
 
-    A pod that was not seen yet is no stranger, nor is any while the group or what it selects is unknown.
+    A pod that was not seen yet is no stranger, nor is any while the group or what it selects is unknown; nor
+    one that the slot's status names: a changed selector takes no engine off that serves.
     """
     group = snapshot.groups.get(ObjectKey(slot.metadata.namespace, slot.spec.pd_group))
     spec = role_spec(group, slot.spec.role) if group is not None else None
     pod = pods.by_uid(pod_uid)
+    remembered = _remembered(slot)
+    if remembered is not None and remembered.pod_uid == pod_uid:
+        return False
     if group is None or spec is None or pod is None or selector_of(snapshot, group, spec) is None:
         return False
     return not is_engine_pod(snapshot, group, spec, pod) and not is_standby_pod(group, spec, pod)

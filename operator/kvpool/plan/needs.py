@@ -8,7 +8,7 @@ from kvpool.api.kvnode import DeviceVerdict
 from kvpool.api.pdgroup import Attach, PDGroup, RoleSpec
 from kvpool.api.remap import RemapKind, RemapPhase
 from kvpool.model.instant import Instant
-from kvpool.model.observations import SeatPhase
+from kvpool.model.observations import HOLDER_UNKNOWN, SeatPhase
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import REATTACH_GRACE_SECONDS, attached
 from kvpool.plan.domains import maintenance_of, supernode_of
@@ -165,6 +165,8 @@ def _left_by_its_engine(draft: Draft, slot: EngineSlot, group: PDGroup, spec: Ro
             return False
         if now.monotonic_seconds < agent.hello_at + REATTACH_GRACE_SECONDS:
             return False
+        if any(view.holder == HOLDER_UNKNOWN for view in agent.devices if view.id in seat.devices):
+            return False  # kubelet does not say who holds them: nobody left for sure
         view = seat_under(key_of(slot), slot.spec.epoch, agent)
         if view is not None and view.phase is SeatPhase.STOPPING:
             return False

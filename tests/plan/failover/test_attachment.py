@@ -70,7 +70,11 @@ def test_an_engine_of_another_workload_that_says_it_sits_on_the_seat_gets_nothin
     assert attached(snapshot, slot, PodBook(snapshot.pods), world.now) is not None
     strange = {**snapshot.pods, key: replace(snapshot.pods[key], labels={"app": "other"})}
     changed = replace(snapshot, pods=strange)
-    assert attached(changed, slot, PodBook(strange), world.now) is None
+    new = slot.model_copy(update={"status": EngineSlotStatus()})
+    assert attached(changed, new, PodBook(strange), world.now) is None
+    assert attached(changed, slot, PodBook(strange), world.now) is not None, (
+        "it served before the labels changed"
+    )
 
 
 def test_an_engine_whose_pod_was_not_seen_yet_keeps_its_seat() -> None:

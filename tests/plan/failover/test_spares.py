@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from kvpool.api.supernode import EvidenceClass, SpareCounts
+from kvpool.model.decisions import OpenRemap
 from kvpool.model.observations import HOLDER_UNKNOWN, AgentView
+from kvpool.plan.failover import failover_plan
 from kvpool.plan.supernodes import supernode_status
 from tests.builders.failover import World
 from tests.builders.failover_hosts import Host
@@ -242,3 +244,19 @@ def test_a_seat_follows_its_pod_however_long_the_pod_was_away() -> None:
     world.run(20, step=1.0)
     assert world.place() == "z-same-board/acc-0"
     assert world.serving()
+
+
+def test_a_seat_is_left_by_nobody_while_kubelet_does_not_say_who_holds_its_device() -> None:
+    world = world_of(*HOSTS).with_group(attach="Observe", standby=None).start().run(20, step=1.0)
+    engine = world.hosts["a-first"].engines.pop()
+    world.hosts["z-same-board"].engines.clear()
+    world.run(60, step=1.0)
+    world.with_engine("z-same-board", "acc-0", name=engine.pod.key.name)
+    world.operator.refresh()
+    world.operator.hear()
+    snapshot, now = world.operator.snapshot(), world.now
+    agent = snapshot.agents["a-first"]
+    unknown = replace(agent, devices=tuple(replace(one, holder=HOLDER_UNKNOWN) for one in agent.devices))
+    silent = replace(snapshot, agents={**snapshot.agents, "a-first": unknown})
+    assert any(isinstance(action, OpenRemap) for action in failover_plan(snapshot, now).actions)
+    assert not any(isinstance(action, OpenRemap) for action in failover_plan(silent, now).actions)
