@@ -61,7 +61,7 @@ class Binder:
         return tuple(
             self._directory(record)
             for record in list(self._journal.records.values())
-            if record.phase is not RecordPhase.RELEASED
+            if record.phase not in (RecordPhase.RELEASING, RecordPhase.RELEASED)
         )
 
     def sources(self) -> tuple[Source, ...]:
@@ -258,6 +258,8 @@ class Binder:
                 actions.undo(action)
             if not directory.exists():
                 break  # else the lease was told to the keeper just then
+        else:
+            log.warning("the folder of a removed unit stays: something writes to it", folder=str(directory))
         self._journal.write(dataclasses.replace(record, phase=RecordPhase.RELEASED, message=""))
 
     def _directory(self, record: Record) -> Path:

@@ -81,6 +81,8 @@ class Membership:
         if reading.pings < last.pings:
             return f"master {self._master} was started anew and forgot all objects"
         if is_forgotten(last, reading, silent_seconds):
+            if silent_seconds <= SILENT_SECONDS:
+                return f"master {self._master} does not know this segment any more, and forgot its objects"
             return (
                 f"master {self._master} did not hear this segment for up to {silent_seconds:.0f} s, "
                 "longer than its client_ttl, and forgot its objects"
