@@ -67,7 +67,7 @@ def test_images_are_made_first_and_the_time_is_told_at_the_end(checkout: Path) -
     ran = run(checkout, "tests/e2e/test_machines.py", "-k", "reboot")
     assert ran.code == 0, ran.err
     assert ran.calls[0] == "-m devcluster.images"
-    assert ran.calls[1].endswith("--durations=10 tests/e2e/test_machines.py -k reboot")
+    assert ran.calls[1].endswith("-o testpaths=tests/e2e tests/e2e/test_machines.py -k reboot")
     assert len(ran.calls) == 2
     assert re.search(r"took \d+ s, .* 600 s at most", ran.out.splitlines()[-1])
 
@@ -77,7 +77,7 @@ def test_three_failures_are_run_once_more(checkout: Path, once: bool, code: int)
     ran = run(checkout, failing=3, once=once)
     assert ran.code == code
     assert "3 failed; once more, on new nodes" in ran.out
-    assert ran.calls[-1].endswith("--last-failed --last-failed-no-failures none tests/e2e")
+    assert ran.calls[-1].endswith("-o testpaths=tests/e2e --last-failed --last-failed-no-failures none")
     assert len(ran.calls) == 3
 
 
