@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kvpool.sim.imports.log_forms import log_opened
 from kvpool.sim.imports.salted import SaltedIds
-from kvpool.sim.workloads.load import load_with
+from kvpool.sim.workloads.load import load, load_with
+from kvpool.sim.workloads.own import written
 from kvpool.sim.workloads.reading import Reading, TraceError
 from kvpool.sim.workloads.request import Workload
 
@@ -235,3 +238,37 @@ def test_a_salt_that_could_be_guessed_is_refused() -> None:
     with pytest.raises(ValueError, match="the salt has 15 bytes, and must have at least 16"):
         SaltedIds(b"x" * 15)
     assert SaltedIds(b"x" * 16).block(-1, b"a") != SaltedIds(b"x" * 500).block(-1, b"a")
+
+
+def told(at: int, text: str, prompt_tokens: int) -> dict[str, Any]:
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 9}
+    return {"timestamp": at, "messages": [{"role": "user", "content": text}], "usage": usage}
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(alphabet="ab 1", min_size=1, max_size=400), st.integers(1, 400)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_what_is_imported_can_be_read_whatever_the_bytes_of_a_token(prompts: list[tuple[str, int]]) -> None:
+    records = [told(at, text, count) for at, (text, count) in enumerate(prompts)]
+    workload = imported(*records, bytes_per_token=None)
+    again = load(written(workload), "again")
+    assert again.requests == workload.requests
+
+
+def test_a_prompt_with_fewer_bytes_for_a_token_than_the_log_has_blocks_for_all_its_tokens() -> None:
+    words, digits = told(1, "word " * 400, 400), told(9, "1 2 3 " * 200, 600)
+    one, other, again = imported(words, digits, told(12, "1 2 3 " * 200, 600), bytes_per_token=None).requests
+    assert len(one.blocks) == 100
+    assert len(other.blocks) == 150
+    assert other.blocks == again.blocks
+
+
+def test_a_prompt_with_far_more_tokens_than_text_shares_nothing_and_is_counted() -> None:
+    pictures = [told(at, "What is this?", 1200) for at in (1, 2)]
+    workload = imported(*pictures, bytes_per_token=4.0)
+    assert [request.blocks for request in workload.requests] == [(), ()]
+    assert workload.notes["prompts_longer_than_their_text"] == 2

@@ -26,6 +26,7 @@ NOTES: Final[Mapping[str, str]] = {
     "bytes_of_100_tokens": "blocks of text cut at {:,} bytes for 100 tokens",
     "answers_measured_by_their_text": "{:,} answers without usage measured by their text",
     "prompts_measured_by_their_text": "{:,} prompts without usage measured by their text",
+    "prompts_longer_than_their_text": "{:,} prompts have far more tokens than text: they share nothing",
     "parents_not_seen": "{:,} events continue blocks that were stored before the log began: left out",
     "events_of_lower_tiers": "{:,} events of lower tiers passed over",
     "caches_cleared": "{:,} times a cache was cleared",

@@ -20,6 +20,8 @@ BYTES_PER_TOKEN: Final = 4.0
 MEASURED_REQUESTS: Final = 200
 MEASURED_BYTES: Final = 32 << 20
 """So much at most is held back until the bytes of a token are known."""
+LEAST_TEXT_SHARE: Final = 0.5
+"""Of the bytes that a prompt's tokens have on average: with less text it is not cut into blocks."""
 FAILED: Final = 400
 SESSIONS: Final = ("session_id", "conversation_id", "thread_id", "chat_id", "sessionId", "conversationId")
 USERS: Final = ("user", "user_id", "end_user", "api_key", "customer_id", "userId")
@@ -109,7 +111,13 @@ class ChatLogReader:
             told = logged.prompt_tokens
             length = told if told is not None else round(len(prompt) / bytes_per_token)
             step = max(1, round(size * bytes_per_token))
-            whole = min(len(prompt) // step, length // size)
+            whole = length // size
+            if LEAST_TEXT_SHARE * whole * step > len(prompt):
+                # Pictures, or text that was not logged: equal words then say nothing of equal prompts.
+                count(self.notes, "prompts_longer_than_their_text")
+                whole = 0
+            # Where a prompt has fewer bytes for a token than the log has, its last blocks are empty: their
+            # ids hang on all that comes before, so that only equal prompts share them.
             contents = (prompt[start : start + step] for start in range(0, whole * step, step))
         else:
             length = len(prompt)
