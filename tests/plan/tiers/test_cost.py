@@ -67,3 +67,10 @@ def test_a_tier_that_brings_no_sessions_is_worth_nothing() -> None:
     plan = plan_tiers(RATIO, narrow)
     assert plan.binding.where == "pcie"
     assert break_even_price_per_gb(RATIO, narrow, plan, "SSD") == 0
+
+
+def test_without_a_price_of_the_accelerators_no_saving_is_told() -> None:
+    stack = Stack((Tier("HBM", 4_000_000_000), Tier("DRAM", 32_000_000_000, price=10)))
+    cost = cost_of(stack, plan_tiers(stack, TWO_GB))
+    assert cost.price == 10
+    assert cost.saving is None

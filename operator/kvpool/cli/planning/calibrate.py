@@ -74,7 +74,7 @@ def calibrate(  # click hands over every flag
 ) -> None:
     """Measure host memory, SSD, loopback network and accelerator of this machine.
 
-    What cannot be measured says why. Keep the answer with -o yaml: plans and scenarios can name the file.
+    What cannot be measured says why. Keep the answer with -o yaml: `kvpool size` can name the file.
     """
     if not local:
         raise CliError("calibrate measures the machine that it runs on: say so with --local")

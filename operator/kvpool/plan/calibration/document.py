@@ -1,4 +1,4 @@
-"""Calibrations as documents (JSON or YAML), for files that plans and scenarios name."""
+"""Calibrations as documents (JSON or YAML), for files that `kvpool size` names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -25,7 +25,7 @@ class Cost:
     price_per_session: float | None
     watts_per_session: float | None
     saving: float | None
-    """How many times cheaper a session is than in the first tier alone."""
+    """How many times cheaper a session is than in the first tier alone; None without its price."""
 
 
 def cost_of(stack: Stack, plan: TierPlan) -> Cost:
@@ -39,7 +39,7 @@ def cost_of(stack: Stack, plan: TierPlan) -> Cost:
         watts=watts,
         price_per_session=each,
         watts_per_session=watts / plan.sessions if plan.sessions else None,
-        saving=alone / each if alone is not None and each else None,
+        saving=alone / each if alone and each else None,
     )
 
 
