@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -150,3 +152,32 @@ def test_what_cannot_be_asked_says_how_to_ask(arguments: tuple[str, ...], words:
     ran = claims(*arguments)
     assert ran.code == 2
     assert words in " ".join(ran.fault.split())
+
+
+KILLED = """
+import multiprocessing, os, signal
+from concurrent.futures import ProcessPoolExecutor
+from kvpool.cli.planning.claims import _end_with_command
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _end_with_command)
+    print(pool.submit(os.getpid).result(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_worker_outlives_a_command_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    # The worker holds the other end of the pipe: it is read to its end when that is gone, too.
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=60, check=False)
+
+    assert done.returncode == -9
+    assert int(done.stdout) > 0
+
+
+@pytest.mark.parametrize("value", ["2020-99-99", "!!int x", "[[", "1\n---\n2"])
+def test_a_value_that_cannot_be_read_is_told(value: str) -> None:
+    answered = claims("C1", "--set", f"seed={value}")
+    assert answered.code == 2
+    assert "the value" in answered.fault

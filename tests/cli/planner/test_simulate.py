@@ -100,6 +100,10 @@ class Text:
     def key(self, use):
         return "x"
 
+class Leaves:
+    def key(self, use):
+        raise SystemExit(0)
+
 class Nan:
     def key(self, use):
         return (float("nan"),)
@@ -134,6 +138,7 @@ def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.M
         ("own_simulation_rules:Far", "choose() returned 99, not the place of one of the 2 instances"),
         ("own_simulation_rules:Yes", "choose() returned True, not the place"),
         ("own_simulation_rules:Drawless", "cannot be made as Drawless(draws): TypeError"),
+        ("own_simulation_rules:Leaves", "key() failed: SystemExit(0)"),
         ("own_simulation_rules:Neither", "neither `choose"),
         ("own_simulation_rules:None_", "no attribute"),
         ("no_such_module_of_rules:X", "cannot be imported"),
@@ -142,6 +147,31 @@ def test_rules_of_ones_own_route_and_evict(tmp_path: Path, monkeypatch: pytest.M
         answered = simulate(PLAIN, "--policy", name)
         assert answered.code == 2
         assert message in answered.fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 3000,
+        "name: 2020-99-99",
+        "seed: " + "9" * 5000,
+        "seed: !!int x",
+        "a: !!bool x",
+        "a: !!timestamp x",
+    ],
+    ids=["deep", "date", "digits", "int", "bool", "timestamp"],
+)
+def test_what_the_reader_of_yaml_itself_stumbles_over_is_told(text: str) -> None:
+    answered = ask("simulate", "-", stdin=text)
+    assert answered.code == 2
+    assert answered.fault.startswith("- cannot be read: ")
+
+
+@pytest.mark.parametrize("flag", ["--spread", "--session-gap", "--rate"])
+def test_nan_is_no_number_of_a_flag(flag: str) -> None:
+    answered = simulate(PLAIN, flag, "nan")
+    assert answered.code == 2
+    assert "nan is no number" in answered.fault
 
 
 def test_a_misspelt_verb_is_not_taken_for_a_file_that_is_not_there(

@@ -138,6 +138,29 @@ def test_a_trace_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     assert target.read_text() == "precious"
 
 
+def test_neither_the_log_nor_the_salt_is_replaced_by_the_trace(tmp_path: Path) -> None:
+    log = a_log(tmp_path, "sing")
+    salt = tmp_path / "salt"
+    salt.write_bytes(b"s" * 32)
+    before = log.read_bytes()
+
+    with pytest.raises(CliError, match="is the log itself, and would be lost"):
+        run(log, "--to", log, "--overwrite")
+    with pytest.raises(CliError, match="is the salt, and would be lost"):
+        run(log, "--to", salt, "--salt-file", salt, "--overwrite")
+
+    assert (log.read_bytes(), salt.read_bytes()) == (before, b"s" * 32)
+
+
+def test_what_is_no_file_is_not_replaced_and_leaves_no_salt(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(CliError, match="folder is no file that can be replaced"):
+        run(a_log(tmp_path, "sing"), "--to", tmp_path / "folder", "--overwrite")
+
+    assert not (tmp_path / "folder.salt").exists()
+
+
 def test_a_short_salt_is_refused(tmp_path: Path) -> None:
     (tmp_path / "salt").write_bytes(b"pepper")
 

@@ -142,3 +142,8 @@ def test_the_public_tables_are_read_whole(
     assert len(workload.requests) == requests
     assert round(sum(each.prompt_tokens for each in workload.requests) / requests) == mean_prompt
     assert round(sum(each.output_tokens for each in workload.requests) / requests) == mean_output
+
+
+def test_a_cell_that_the_reader_of_csv_refuses_is_a_fault_of_its_line() -> None:
+    with pytest.raises(TraceError, match="azure line 2: cannot be read as CSV: field larger than"):
+        load([AZURE, f'"{"x" * 200_000}",5,3\n'], "azure")

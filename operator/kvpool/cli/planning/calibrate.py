@@ -17,6 +17,7 @@ from kvpool.cli.planning.measuring.host_memory import measure_host_memory
 from kvpool.cli.planning.measuring.loopback import measure_loopback
 from kvpool.cli.planning.measuring.machine import described, limits, memory_nodes
 from kvpool.cli.planning.measuring.ssd import measure_ssd
+from kvpool.cli.planning.number_range import NumberRange
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.printing import render, render_document
 from kvpool.plan.calibration.constants import Calibration, Constant
@@ -57,7 +58,7 @@ MIB: Final = 1 << 20
 @click.option("--card", type=click.Choice(sorted(CARDS)), help="Take this accelerator's data sheet.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(1, 3600),
+    type=NumberRange(1, 3600),
     default=60.0,
     show_default=True,
     help="About how long to measure, all together.",

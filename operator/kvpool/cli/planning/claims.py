@@ -3,6 +3,8 @@
 import concurrent.futures
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.claim_files import setting_of
+from kvpool.cli.planning.documents import documents_of
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.planning.suggestions import faults_of, suggestion
 from kvpool.cli.planning.trace_files import open_workload
@@ -140,9 +143,12 @@ def _setting(text: str) -> tuple[str, str, Any]:
     if not equals or not key or (dot and not number):
         raise CliError(f"--set {text!r} is not KEY=VALUE or NUMBER.KEY=VALUE: write C3.seed=2")
     try:
-        return number.lower(), key, yaml.safe_load(value)
+        documents = documents_of(value)
     except yaml.YAMLError as error:
         raise CliError(f"--set {text!r}: the value cannot be read: {' '.join(str(error).split())}") from None
+    if len(documents) > 1:
+        raise CliError(f"--set {text!r}: the value holds {len(documents)} documents; write one")
+    return number.lower(), key, documents[0] if documents else None
 
 
 def _run_all(orders: Sequence[_Order], jobs: int) -> Iterator[ClaimAnswer]:
@@ -151,7 +157,7 @@ def _run_all(orders: Sequence[_Order], jobs: int) -> Iterator[ClaimAnswer]:
     context = multiprocessing.get_context("spawn")
     with (
         Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
-        concurrent.futures.ProcessPoolExecutor(min(jobs, len(orders)), mp_context=context) as pool,
+        concurrent.futures.ProcessPoolExecutor(min(jobs, len(orders)), context, _end_with_command) as pool,
     ):
         task = progress.add_task("claims", total=len(orders))
         running = {pool.submit(_run, order): order for order in orders}
@@ -164,6 +170,18 @@ def _run_all(orders: Sequence[_Order], jobs: int) -> Iterator[ClaimAnswer]:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_with_command() -> None:
+    """Let a worker end when the command was killed: else it would wait for work for ever."""
+    command = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if command is not None:
+            command.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _run(order: _Order) -> ClaimAnswer:

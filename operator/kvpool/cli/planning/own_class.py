@@ -22,5 +22,5 @@ def own_class(text: str) -> object:
         return getattr(import_module(module_name), class_name)
     except ImportError as error:
         raise CliError(f"--policy {text}: module {module_name!r} cannot be imported: {error}") from None
-    except Exception as error:  # noqa: BLE001 - code of the user's own may fail in any way
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user's own may fail in any way
         raise CliError(f"--policy {text}: {error}") from None

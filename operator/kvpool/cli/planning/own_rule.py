@@ -61,7 +61,7 @@ def own_rule(text: str) -> OwnRule:
 def _made(text: str, call: str, make: Callable[[], _T], contract: str) -> _T:
     try:
         return make()
-    except Exception as error:  # noqa: BLE001 - code of the user's own may fail in any way
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user's own may fail in any way
         raise CliError(f"--policy {text}: it cannot be made as {call}: {error!r}; {contract}") from None
 
 
@@ -76,7 +76,7 @@ class _OwnRouter:
         """Return the place that the rule chose."""
         try:
             place: object = self._rule.choose(ask, instances, now_ns)
-        except Exception as error:  # noqa: BLE001 - code of the user's own may fail in any way
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user's own may fail in any way
             raise CliError(f"--policy {self._text}: choose() failed: {error!r}; {ROUTING}") from None
         if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(instances):
             raise CliError(
@@ -97,7 +97,7 @@ class _OwnEviction:
         """Return the key that the rule gave."""
         try:
             key: object = self._rule.key(use)
-        except Exception as error:  # noqa: BLE001 - code of the user's own may fail in any way
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user's own may fail in any way
             raise CliError(f"--policy {self._text}: key() failed: {error!r}; {EVICTION}") from None
         if not isinstance(key, tuple) or not key or not all(_orders(part) for part in key):
             raise CliError(

@@ -10,6 +10,7 @@ import click
 from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
+from kvpool.cli.planning.number_range import NumberRange
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.planning.salt import kept_salt, salt_from
 from kvpool.cli.planning.trace_files import part_flags, trace_file
@@ -33,7 +34,7 @@ from kvpool.sim.workloads.request import Workload
 )
 @click.option(
     "--bytes-per-token",
-    type=click.FloatRange(0.25, 64),
+    type=NumberRange(0.25, 64),
     help="Of texts; without it measured by the usage of the first requests.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a trace that is already there.")
@@ -56,6 +57,11 @@ def import_trace(
     """
     if target.exists() and not overwrite:
         raise CliError(f"{target} is already there: give another name with --to, or --overwrite")
+    for source, what in ((log_file, "the log itself"), (salt_file, "the salt")):
+        if source is not None and target.exists() and source.exists() and target.samefile(source):
+            raise CliError(f"{target} is {what}, and would be lost: give another name with --to")
+    if target.exists() and not target.is_file():
+        raise CliError(f"{target} is no file that can be replaced: give another name with --to")
     beside = target.with_name(target.name + ".salt")
     salt, made = (salt_from(salt_file), False) if salt_file else kept_salt(beside)
     ids = SaltedIds(salt)
@@ -67,11 +73,11 @@ def import_trace(
                 lambda first: log_opened(first, log, ids, reading.block_tokens, bytes_per_token),
                 reading,
             )
+        _write(workload, target)
     except CliError:
         if made:
             beside.unlink(missing_ok=True)
         raise
-    _write(workload, target)
     answer_as(imported_screen(workload, target.name, beside.name if made else ""), Format(output))
 
 

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Final
 import click
 
 from kvpool.cli.faults import CliError
+from kvpool.cli.planning.number_range import NumberRange
 from kvpool.sim.workloads.fields import NS_PER_SECOND
 from kvpool.sim.workloads.forms import FORMS
 from kvpool.sim.workloads.load import load
@@ -50,6 +51,8 @@ def trace_file(path: Path) -> Iterator["TraceFile"]:
     """Open a trace; what is wrong with the file or a line of it ends as CliError."""
     try:
         if path == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise CliError("standard input is closed")
             yield TraceFile(sys.stdin.buffer, "standard input")
         else:
             with path.open("rb", buffering=0) as raw:
@@ -171,12 +174,12 @@ def reading_flags(verb: Callable[..., None]) -> Callable[..., None]:
             ),
         )
 
-    seconds = click.FloatRange(min=0, max=1e6)
+    seconds = NumberRange(min=0, max=1e6)
     for flag in (
         click.option("--trace-seed", type=int, default=0, help="Seed of --spread and --rate."),
         click.option(
             "--rate",
-            type=click.FloatRange(min=0, min_open=True, max=1e6),
+            type=NumberRange(min=0, min_open=True, max=1e6),
             help="Arrivals a second, for files with lengths alone.",
         ),
         click.option(

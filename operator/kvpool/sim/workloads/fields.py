@@ -55,9 +55,12 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def csv_cells(text: str) -> list[str]:
-    """Return the cells of a CSV line, without blanks around them."""
+    """Return the cells of a CSV line, without blanks around them; `LineError` if it is none."""
     text = text.rstrip("\r\n")
-    cells = next(csv.reader([text])) if '"' in text else text.split(",")
+    try:
+        cells = next(csv.reader([text])) if '"' in text else text.split(",")
+    except csv.Error as error:
+        raise LineError(f"cannot be read as CSV: {error}") from None
     return [cell.strip() for cell in cells]
 
 
