@@ -354,6 +354,15 @@ def test_a_config_that_describes_no_model_is_refused_by_the_field(tmp_path: Path
         assert fault in answered.fault
 
 
+@pytest.mark.parametrize(
+    "place", ["sessions__returns", "sessions__ttft", "serving__price", "options__0__tiers__0__watts"]
+)
+def test_what_has_no_end_is_refused_by_the_field(place: str) -> None:
+    answered = size(changed(**{place: float("inf")}))
+    assert answered.code == 2
+    assert "Input should be less than or equal to" in answered.fault
+
+
 def test_the_process_ends_with_one_message_and_the_same_bytes_whatever_the_hash_seed() -> None:
     program = "from kvpool.cli.planner import main; main()"
 

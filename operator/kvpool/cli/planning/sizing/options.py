@@ -29,10 +29,10 @@ def _seconds(value: object) -> object:
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 PositiveBytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=1e10)]
 Share = Annotated[float, Field(gt=0, le=1)]
-Price = Annotated[float, Field(ge=0)]
-Watts = Annotated[float, Field(ge=0)]
+Price = Annotated[float, Field(ge=0, le=1e15)]
+Watts = Annotated[float, Field(ge=0, le=1e12)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, Field(min_length=1, max_length=60)]
 
@@ -173,7 +173,7 @@ class SizedTier(Model):
     """Of one module."""
     watts: Watts = 0.0
     """Of one module."""
-    drive_writes_per_day: Annotated[float, Field(gt=0)] | None = None
+    drive_writes_per_day: Annotated[float, Field(gt=0, le=1e6)] | None = None
     """How often a day all of it may be written (DWPD); none: as often as one likes."""
     borrowed: bool = False
     """Lent by others, who may ask for it back."""
