@@ -37,7 +37,7 @@ def _one_of(kind: str, names: Iterable[str]) -> BeforeValidator:
 
 Bytes = Annotated[int, BeforeValidator(_quantity), Field(gt=0)]
 """A quantity (`64Gi`, `512G`) or a whole number of bytes."""
-Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0)]
+Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, le=1e9)]
 """A duration (`250ms`, `10m`) or a number of seconds."""
 Count = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -45,12 +45,12 @@ Count = Annotated[int, Field(ge=1, le=10_000)]
 class Constants(Model):
     """The constants of the timing model, where presets do not fit. Milliseconds."""
 
-    prefill_base: Annotated[float, Field(ge=0)]
+    prefill_base: Annotated[float, Field(ge=0.001, le=1e6)]
     prefill_token: Annotated[float, Field(ge=0)]
     """For each prompt token that is computed."""
     prefill_square: Annotated[float, Field(ge=0)] = 0.0
     """For each pair of prompt tokens."""
-    step_base: Annotated[float, Field(gt=0)]
+    step_base: Annotated[float, Field(ge=0.001, le=1e6)]
     step_sequence: Annotated[float, Field(ge=0)] = 0.0
     """For each running sequence."""
     step_token: Annotated[float, Field(ge=0)] = 0.0
@@ -126,7 +126,7 @@ class Fleet(Model):
     """Sequences in one batch."""
     chunk_tokens: Annotated[int, Field(ge=1)] = 8192
     """Tokens of one step, prompts and answers together; for `instances`."""
-    speeds: Annotated[tuple[Annotated[float, Field(gt=0, le=100)], ...], Field(min_length=1)] = (1.0,)
+    speeds: Annotated[tuple[Annotated[float, Field(ge=0.01, le=100)], ...], Field(min_length=1)] = (1.0,)
     """Speed of each instance relative to the constants, one after the other, repeated as needed."""
     speeds_are_known: bool = True
     """Whether routers know these speeds; else they take every instance for one of speed 1."""

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -207,3 +207,52 @@ def test_a_trace_without_a_request_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "trace.jsonl"
     file.write_text("")
     assert "is empty" in simulate(PLAIN, "--trace", str(file)).fault
+
+
+ALL_FOUR: Final = ", ".join(f"{{at: 5s, instance: {place}}}" for place in range(4))
+WAITING: Final = (
+    "model: {preset: Qwen3-8B, accelerator: H200}\n"
+    "workload: {name: independent, parameters: {rate_per_second: 2, seconds: 20}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            "fleet: {instances: 1}\nfailures: [{at: 5s, instance: 0}]\n",
+            "1 of 1 instances have failed: give spares",
+        ),
+        (
+            f"fleet: {{instances: 4}}\nfailures: [{ALL_FOUR}]\n",
+            "instances have failed: give spares, or repairedAfter",
+        ),
+    ],
+)
+def test_requests_that_nobody_will_ever_serve_end_the_run_with_what_to_do(
+    tmp_path: Path, more: str, words: str
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(WAITING + more)
+    ran = ask("simulate", str(file))
+    assert ran.code == 2
+    assert "nobody has served any since" in ran.fault
+    assert words in ran.fault
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "failures: [{at: .inf, instance: 0}]\n",
+        "failures: [{at: 1.0e+300, instance: 0}]\n",
+        "reportInterval: 1.0e+300\n",
+        "fleet: {instances: 2, speeds: [1.0e-300]}\n",
+        "promises: {interactive: {ttft: .inf}}\n",
+    ],
+)
+def test_times_and_speeds_without_end_are_refused(tmp_path: Path, more: str) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(WAITING + more)
+    ran = ask("simulate", str(file))
+    assert ran.code == 2
+    assert "scenario.yaml cannot be used" in ran.fault

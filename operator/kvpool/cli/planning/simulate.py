@@ -88,7 +88,11 @@ def _simulated(scenario: Scenario, workload: Workload | None, seed: int, rule: O
         served = workload_of(scenario, seed) if workload is None else workload
         with _progress(f"seed {seed}", len(served.requests)) as told:
             return run(scenario, served, seed=seed, router=rule.router, eviction=rule.eviction, told=told)
-    except ValueError as error:
+    except (
+        ValueError,
+        RuntimeError,
+        OverflowError,
+    ) as error:  # the last two: what never ends, or is too large
         raise CliError(f"{scenario.name}: {error}") from None
 
 

@@ -57,6 +57,10 @@ class FaultSchedule:
             times.append(self._now_ns + pause * self._round_ns)
         return min(times, default=None)
 
+    def is_more_to_come(self) -> bool:
+        """Whether a fault or a repair is still ahead."""
+        return bool(self._faults or self._repairs)
+
     def step(self, now_ns: int) -> None:
         """Let happen what is due, and do one round when somebody has to decide."""
         domain = self._domain

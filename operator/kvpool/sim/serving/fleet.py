@@ -30,6 +30,9 @@ class Faults(Protocol):
     def due_ns(self) -> int | None:
         """When to look next; None: never again."""
 
+    def is_more_to_come(self) -> bool:
+        """Whether a fault or a repair is still ahead."""
+
     def step(self, now_ns: int) -> None:
         """Let happen what is due."""
 
@@ -41,6 +44,12 @@ class Faults(Protocol):
 
     def take_words(self) -> list[tuple[int, str]]:
         """What has happened since this was asked last: when, and what."""
+
+
+STALLED_NS: Final = 600_000_000_000
+"""For so long nothing may be served, while requests wait and no repair is ahead."""
+_UPKEEP: Final = frozenset({Kind.FAULT, Kind.ARRIVAL, Kind.REPORT, Kind.SAMPLE})
+"""Events that serve nobody; a request's first arrival is another matter."""
 
 
 class Fleet(ABC):
@@ -110,13 +119,32 @@ class Fleet(ABC):
             Kind.SAMPLE: self._on_sample,
             **self.handlers(),
         }
-        clock, pop = self.clock, self.agenda.pop
+        clock, pop, jobs, served_ns = self.clock, self.agenda.pop, self.jobs, 0
         while self._open:
             event = pop()
             if event is None:
-                raise RuntimeError(f"{self._open} requests wait for something that never happens")
+                raise self._stalled(served_ns)
             clock.now_ns, kind, ident = event
+            if kind not in _UPKEEP or (kind == Kind.ARRIVAL and ident not in jobs):
+                served_ns = clock.now_ns
+            elif clock.now_ns - served_ns > STALLED_NS and not self._is_more_to_come():
+                raise self._stalled(served_ns)
             handlers[kind](ident)
+
+    def _is_more_to_come(self) -> bool:
+        return self._faults is not None and self._faults.is_more_to_come()
+
+    def _stalled(self, served_ns: int) -> RuntimeError:
+        lost = sum(1 for host in self._hosts if not host)
+        why = (
+            f"; {lost} of {len(self._hosts)} instances have failed: give spares, or repairedAfter"
+            if lost
+            else ""
+        )
+        return RuntimeError(
+            f"{self._open} requests wait, nobody has served any since {served_ns / 1e9:.1f} s, and nothing "
+            f"that would is to come{why}"
+        )
 
     @abstractmethod
     def prepare(self, block_tokens: int) -> None:
