@@ -19,7 +19,25 @@ from kvpool_keeper.store import StoreError, StoreMount
 
 SILENT_SECONDS = 2.5
 """Longer than looks are apart, and no longer than one that failed. No sensible client_ttl is shorter."""
+REMOUNT_SECONDS = 30.0
+"""How long after a silence a remount still tells of it: before it, masters show what they forgot already."""
 NANOSECONDS = 1_000_000_000
+
+
+@dataclass
+class Silence:
+    """The last time that the master was not heard for long, for as long as that matters."""
+
+    seconds: float = 0.0
+    ended_boottime_ns: int = 0
+
+    def lately(self, silent_seconds: float, now_boottime_ns: int) -> float:
+        """Return the longest silence that a remount now may be the end of."""
+        if silent_seconds > SILENT_SECONDS:
+            self.seconds, self.ended_boottime_ns = silent_seconds, now_boottime_ns
+        elif now_boottime_ns - self.ended_boottime_ns > REMOUNT_SECONDS * NANOSECONDS:
+            return silent_seconds
+        return max(silent_seconds, self.seconds)
 
 
 @dataclass
@@ -39,6 +57,7 @@ class Membership:
         self._admin = MasterAdmin(target.admin) if target.admin else None
         self._master = target.master
         self._last = Reading(used_bytes=0, pings=0)
+        self._silence = Silence()
         self._job = ""
         self.segment = self._mount.segment
         self.te_endpoint = ""
@@ -71,7 +90,11 @@ class Membership:
             rows = await asyncio.to_thread(self._admin.segments)
             self.te_endpoint = next((row.te_endpoint for row in rows if row.name == self.segment), "")
         reading = await asyncio.to_thread(self._admin.read, self.segment)
-        silent_seconds = (now_boottime_ns - self.used_at_boottime_ns) / NANOSECONDS
+        silent_seconds = 0.0
+        if self.used_at_boottime_ns:
+            silent_seconds = self._silence.lately(
+                (now_boottime_ns - self.used_at_boottime_ns) / NANOSECONDS, now_boottime_ns
+            )
         had_objects = self.used_bytes != 0
         last, self._last = self._last, reading
         self.used_bytes = reading.used_bytes

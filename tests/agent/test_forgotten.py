@@ -17,7 +17,7 @@ from devcluster.process import ManagedProcess
 from kvpool_keeper import contract
 from kvpool_keeper.contract import KeeperPhase, KeeperSpec, KeeperStatus, MooncakeMount
 from kvpool_keeper.master_admin import Reading, parse_metrics
-from kvpool_keeper.membership import is_forgotten
+from kvpool_keeper.membership import NANOSECONDS, Silence, is_forgotten
 from tests.harness.waiting import wait_until
 
 MIB = 1 << 20
@@ -44,6 +44,16 @@ def test_objects_are_forgotten_where_the_segment_went_or_came_anew_after_a_silen
     """Each reading is used bytes and count of remounts."""
     last, now = (Reading(used, pings=9, remounts=remounts) for used, remounts in (before, after))
     assert is_forgotten(last, now, silent_seconds) is forgotten
+
+
+def test_a_remount_that_comes_some_looks_after_a_silence_still_tells_of_it() -> None:
+    silence, second = Silence(), NANOSECONDS
+    assert silence.lately(1.0, 100 * second) == 1.0
+    assert silence.lately(28.0, 128 * second) == 28.0
+    assert silence.lately(1.0, 130 * second) == 28.0, (
+        "the master showed what it had forgotten, for a look or two"
+    )
+    assert silence.lately(1.0, 160 * second) == 1.0
 
 
 def test_remounts_are_read_from_the_master_s_metrics_and_a_master_without_them_has_none() -> None:
