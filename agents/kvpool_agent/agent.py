@@ -254,7 +254,7 @@ class Agent:
                 await work()
             except OSError as error:
                 log.warning("loop failed, goes on", loop=name, error=str(error))
-            except Exception:
+            except Exception:  # one loop's fault must not end the others: it is told, and its heart stops
                 log.exception("loop failed, goes on", loop=name)
             else:
                 self._parts.hearts.beat(name)

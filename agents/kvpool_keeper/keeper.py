@@ -171,7 +171,7 @@ class Keeper:
         """Tick; what nobody expected is shown and tried again, since a keeper's end costs all objects."""
         try:
             return await self._tick()
-        except Exception as error:
+        except Exception as error:  # a keeper that ends loses all objects: it is shown, and tried again
             trouble = f"{type(error).__name__}: {error}"
             if trouble != self._error:
                 log.exception("tick failed, holding on")

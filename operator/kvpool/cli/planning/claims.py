@@ -167,7 +167,7 @@ def _run_all(orders: Sequence[_Order], jobs: int) -> Iterator[ClaimAnswer]:
                 found = done.result()
                 progress.update(task, advance=1, description=f"claims ({found.row.claim.number} done)")
                 yield found
-        except BaseException:
+        except BaseException:  # whatever ends it, Ctrl-C too: what has not begun is not to begin
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

@@ -89,7 +89,7 @@ def _write(workload: Workload, target: Path) -> None:
             with os.fdopen(descriptor, "w", encoding="ascii") as stream:
                 stream.writelines(written(workload))
             Path(name).replace(target)
-        except BaseException:
+        except BaseException:  # whatever ends it, Ctrl-C too: no half file is left
             with suppress(OSError):
                 Path(name).unlink()
             raise

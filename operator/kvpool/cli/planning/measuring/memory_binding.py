@@ -37,7 +37,7 @@ class Buffer:
             if node is not None:
                 _bind(self.address, size_bytes, node)
             ctypes.memset(self.address, 0x5A, size_bytes)
-        except BaseException:
+        except BaseException:  # whatever ends it, Ctrl-C too: the mapping is given back
             self.close()
             raise
 
