@@ -256,3 +256,11 @@ def test_times_and_speeds_without_end_are_refused(tmp_path: Path, more: str) -> 
     ran = ask("simulate", str(file))
     assert ran.code == 2
     assert "scenario.yaml cannot be used" in ran.fault
+
+
+def test_engines_that_start_for_longer_than_is_waited_for_are_told_with_both_times(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(WAITING + "fleet: {instances: 2}\nengineStart: 2h\nfailures: [{at: 5s, instance: 0}]\n")
+    ran = ask("simulate", str(file))
+    assert ran.code == 2
+    assert "engineStart is 7200 s" in ran.fault

@@ -30,8 +30,3 @@ def flow_label_of_queue_pairs(local: int, remote: int) -> int:
 def port_of_queue_pairs(local: int, remote: int) -> int:
     """The source port of a pair of queue pairs without a flow label. The order of the two does not matter."""
     return port_of_flow_label(flow_label_of_queue_pairs(local, remote))
-
-
-def is_source_port(port: int) -> bool:
-    """Tell whether RoCEv2 may send from this port."""
-    return FIRST_PORT <= port <= LAST_PORT

@@ -69,8 +69,9 @@ class Domain:
         self._weight_reasons: dict[str, Reason] = {}
         while not self.is_settled or self.now_seconds < 1000.0 + WARM_UP_SECONDS:
             if self.now_seconds > 1000.0 + MOST_WARM_UP_SECONDS:
-                raise RuntimeError(
-                    f"{instances} instances were not bound within {MOST_WARM_UP_SECONDS:.0f} s"
+                raise ValueError(
+                    f"{instances} instances were not bound within {MOST_WARM_UP_SECONDS:.0f} s: engineStart "
+                    f"is {load_seconds:g} s, and has to be less"
                 )
             self.round(self.now_seconds + 1.0)
         self.start_seconds = self.now_seconds

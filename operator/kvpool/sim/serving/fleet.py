@@ -52,6 +52,10 @@ _UPKEEP: Final = frozenset({Kind.FAULT, Kind.ARRIVAL, Kind.REPORT, Kind.SAMPLE})
 """Events that serve nobody; a request's first arrival is another matter."""
 
 
+class NobodyServesError(ValueError):
+    """Requests wait for ever: instances failed for good, or a routing rule sends them nowhere."""
+
+
 class Fleet(ABC):
     """Serves one workload; make a new one for each run."""
 
@@ -91,7 +95,7 @@ class Fleet(ABC):
         `told` is called now and then with the number of requests that are not done. `faults` lets instances
         fail and come back.
 
-        Raises RuntimeError when requests are left that nothing will ever end: a fault of a routing rule.
+        Raises NobodyServesError when requests are left that nothing will ever end.
         """
         self._requests = workload.requests
         self._block_tokens = workload.block_tokens
@@ -134,14 +138,14 @@ class Fleet(ABC):
     def _is_more_to_come(self) -> bool:
         return self._faults is not None and self._faults.is_more_to_come()
 
-    def _stalled(self, served_ns: int) -> RuntimeError:
+    def _stalled(self, served_ns: int) -> NobodyServesError:
         lost = sum(1 for host in self._hosts if not host)
         why = (
             f"; {lost} of {len(self._hosts)} instances have failed: give spares, or repairedAfter"
             if lost
             else ""
         )
-        return RuntimeError(
+        return NobodyServesError(
             f"{self._open} requests wait, nobody has served any since {served_ns / 1e9:.1f} s, and nothing "
             f"that would is to come{why}"
         )
