@@ -26,18 +26,29 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass
 class Silence:
-    """The last time that the master was not heard for long, for as long as that matters."""
+    """How long the master was not heard lately, and what it had said before: that may be forgotten now."""
 
     seconds: float = 0.0
     ended_boottime_ns: int = 0
+    before: Reading | None = None
 
-    def lately(self, silent_seconds: float, now_boottime_ns: int) -> float:
-        """Return the longest silence that a remount now may be the end of."""
+    def take(self, last: Reading, silent_seconds: float, now_boottime_ns: int) -> None:
+        """Note how long it was silent before the look of `now_boottime_ns`; a silence ages out.
+
+        Of silences close to each other the longest counts, and the most that was there before one of them.
+        """
+        is_over = now_boottime_ns - self.ended_boottime_ns > REMOUNT_SECONDS * NANOSECONDS
         if silent_seconds > SILENT_SECONDS:
-            self.seconds, self.ended_boottime_ns = silent_seconds, now_boottime_ns
-        elif now_boottime_ns - self.ended_boottime_ns > REMOUNT_SECONDS * NANOSECONDS:
-            return silent_seconds
-        return max(silent_seconds, self.seconds)
+            past = None if is_over else self.before
+            self.seconds = max(silent_seconds, self.seconds if past else 0.0)
+            self.before = last if past is None else most_of(past, last)
+            self.ended_boottime_ns = now_boottime_ns
+        elif is_over:
+            self.forget()
+
+    def forget(self) -> None:
+        """What this silence led to was told."""
+        self.seconds, self.before = 0.0, None
 
 
 @dataclass
@@ -90,27 +101,32 @@ class Membership:
             rows = await asyncio.to_thread(self._admin.segments)
             self.te_endpoint = next((row.te_endpoint for row in rows if row.name == self.segment), "")
         reading = await asyncio.to_thread(self._admin.read, self.segment)
-        silent_seconds = 0.0
-        if self.used_at_boottime_ns:
-            silent_seconds = self._silence.lately(
-                (now_boottime_ns - self.used_at_boottime_ns) / NANOSECONDS, now_boottime_ns
-            )
-        had_objects = self.used_bytes != 0
         last, self._last = self._last, reading
+        if self.used_at_boottime_ns:
+            silent_seconds = (now_boottime_ns - self.used_at_boottime_ns) / NANOSECONDS
+            self._silence.take(last, silent_seconds, now_boottime_ns)
         self.used_bytes = reading.used_bytes
         self.used_at_boottime_ns = now_boottime_ns
-        if not had_objects:
+        why = self._why_forgotten(last, reading)
+        if why:
+            self._silence.forget()
+        return why
+
+    def _why_forgotten(self, last: Reading, reading: Reading) -> str:
+        """Compare with the look before, and with the one before the silence: masters show old figures on."""
+        before = self._silence.before or last
+        if before.used_bytes == 0:
             return ""
         if reading.pings < last.pings:
             return f"master {self._master} was started anew and forgot all objects"
-        if is_forgotten(last, reading, silent_seconds):
-            if silent_seconds <= SILENT_SECONDS:
-                return f"master {self._master} does not know this segment any more, and forgot its objects"
-            return (
-                f"master {self._master} did not hear this segment for up to {silent_seconds:.0f} s, "
-                "longer than its client_ttl, and forgot its objects"
-            )
-        return ""
+        if not is_forgotten(before, reading, self._silence.seconds):
+            return ""
+        if not self._silence.seconds:
+            return f"master {self._master} does not know this segment any more, and forgot its objects"
+        return (
+            f"master {self._master} did not hear this segment for up to {self._silence.seconds:.0f} s, "
+            "longer than its client_ttl, and forgot its objects"
+        )
 
     async def start_drain(self) -> bool:
         """Begin to move the objects to other segments; False when that cannot be, see `drain_trouble`."""
@@ -148,6 +164,15 @@ class Membership:
         if code == 0 and grace_seconds:
             await asyncio.sleep(grace_seconds)
         await asyncio.to_thread(self._mount.close)
+
+
+def most_of(one: Reading, other: Reading) -> Reading:
+    """Return the most bytes of two readings of one master, and the fewest remounts."""
+    return Reading(
+        used_bytes=max(one.used_bytes or 0, other.used_bytes or 0),
+        pings=max(one.pings, other.pings),
+        remounts=min(one.remounts, other.remounts),
+    )
 
 
 def is_forgotten(last: Reading, now: Reading, silent_seconds: float) -> bool:

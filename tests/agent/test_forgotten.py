@@ -46,14 +46,57 @@ def test_objects_are_forgotten_where_the_segment_went_or_came_anew_after_a_silen
     assert is_forgotten(last, now, silent_seconds) is forgotten
 
 
-def test_a_remount_that_comes_some_looks_after_a_silence_still_tells_of_it() -> None:
+def at(used: int | None, remounts: int) -> Reading:
+    return Reading(used, pings=9, remounts=remounts)
+
+
+def test_a_silence_is_remembered_with_what_was_there_before_it_until_it_is_old_or_told() -> None:
     silence, second = Silence(), NANOSECONDS
-    assert silence.lately(1.0, 100 * second) == 1.0
-    assert silence.lately(28.0, 128 * second) == 28.0
-    assert silence.lately(1.0, 130 * second) == 28.0, (
-        "the master showed what it had forgotten, for a look or two"
-    )
-    assert silence.lately(1.0, 160 * second) == 1.0
+    silence.take(at(5, 1), 1.0, 100 * second)
+    assert (silence.seconds, silence.before) == (0.0, None)
+    silence.take(at(5, 1), 28.0, 128 * second)
+    silence.take(at(0, 1), 1.0, 130 * second)
+    assert (silence.seconds, silence.before) == (28.0, at(5, 1)), "of looks a second apart none matters"
+    silence.take(at(0, 1), 1.0, 160 * second)
+    assert (silence.seconds, silence.before) == (0.0, None)
+    silence.take(at(5, 1), 28.0, 228 * second)
+    silence.forget()
+    assert (silence.seconds, silence.before) == (0.0, None)
+
+
+def test_of_two_silences_close_together_the_longest_and_the_most_that_was_there_count() -> None:
+    silence, second = Silence(), NANOSECONDS
+    silence.take(at(5, 1), 12.0, 112 * second)
+    silence.take(at(7, 2), 4.0, 117 * second)
+    assert (silence.seconds, silence.before) == (12.0, at(7, 1))
+    silence.take(at(2, 3), 4.0, 217 * second)
+    assert (silence.seconds, silence.before) == (4.0, at(2, 3)), "the first two are long over"
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [(None, 1), (0, 2)],
+        [(0, 2)],
+        [(5, 1), (0, 2)],
+        [(5, 2), (0, 2)],
+        [(0, 1), (0, 2)],
+        [(5, 1), (5, 2), (3, 2)],
+    ],
+    ids=str,
+)
+def test_in_whatever_order_a_master_shows_a_loss_after_a_silence_it_is_found_once(
+    looks: list[tuple[int | None, int]],
+) -> None:
+    """Looks come a second apart after 12 s of silence, before which 5 bytes were used and 1 was mounted."""
+    silence, last, found = Silence(), at(5, 1), 0
+    for index, (used, remounts) in enumerate(looks):
+        silence.take(last, 1.0 if index else 12.0, (112 + index) * NANOSECONDS)
+        last = at(used, remounts)
+        if is_forgotten(silence.before or at(0, 1), last, silence.seconds):
+            found += 1
+            silence.forget()
+    assert found == 1
 
 
 def test_remounts_are_read_from_the_master_s_metrics_and_a_master_without_them_has_none() -> None:

@@ -81,6 +81,12 @@ def test_a_node_that_is_cut_off_keeps_its_units_and_what_is_in_them(
     assert impatient.stored.lost() == set(), "a cut that is shorter than client_ttl loses nothing"
     there = impatient.stored.only_in(mappings(site, memory_keeper(site, "node2", impatient.pool)))
     assert there
+    unit = site.unit("node2", impatient.pool)["name"]
+    wait_until(
+        lambda: site.reported("node2", unit).get("usedBytes"),
+        SETTLE_SECONDS,
+        "the unit's keeper to have seen them: of what it never saw it cannot tell the loss",
+    )
     since = site.since()
     with site.cut_off("node2"):
         site.cluster.wait_not_ready("node2")
