@@ -1,7 +1,9 @@
 """The frozen picture that every decision is made from."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kvpool.api import EngineSlot, KVNode, KVPool, PDGroup, Remap, Supernode, TierBudget
 from kvpool.api.common import LabelSelector, Mode
@@ -33,9 +35,11 @@ class Uninstall:
     """Nodes, sorted, whose agent is on record to keep nothing any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
     """Objects for decisions, streams for observations; nothing here changes."""
+
+    # Without `slots=True`: what follows from the fields alone is worked out once and kept.
 
     leadership: Leadership
     mode_cap: Mode = Mode.OBSERVE
@@ -64,6 +68,14 @@ class Snapshot:
     like one of a newer version. They are in none of the mappings above, and yet not gone."""
     workload_selectors: Mapping[str, LabelSelector | None] = field(default_factory=dict)
     """`namespace/Kind/name` of a workload to its scale selector; None: it has no scale that states one."""
+
+    @cached_property
+    def slots_by_group(self) -> Mapping[ObjectKey, tuple[EngineSlot, ...]]:
+        """The slots of each group by name; groups without a slot are not in it."""
+        found: defaultdict[ObjectKey, list[EngineSlot]] = defaultdict(list)
+        for key, slot in sorted(self.slots.items()):
+            found[ObjectKey(key.namespace, slot.spec.pd_group)].append(slot)
+        return {group: tuple(slots) for group, slots in found.items()}
 
     def may_exist(self, kind: str, key: ObjectKey) -> bool:
         """Whether an object that is in none of the mappings is there all the same, only not readable."""

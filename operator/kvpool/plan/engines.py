@@ -77,11 +77,12 @@ def is_engine_pod(snapshot: Snapshot, group: PDGroup, spec: RoleSpec, pod: PodFa
 
 def engine_pods(snapshot: Snapshot, group: PDGroup, spec: RoleSpec) -> tuple[PodFact, ...]:
     """Return the role's engine pods that live, by name."""
-    return tuple(
-        pod
-        for _, pod in sorted(snapshot.pods.items())
+    found = (
+        (key, pod)
+        for key, pod in snapshot.pods.items()
         if lives(pod) and is_engine_pod(snapshot, group, spec, pod)
     )
+    return tuple(pod for _, pod in sorted(found))
 
 
 def lives(pod: PodFact) -> bool:

@@ -5,7 +5,7 @@ from kvpool.model.decisions import Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.domains import group_domain_unknown, supernode_of, supernode_of_group
-from kvpool.plan.engines import engine_pods, roles_of, workload_key
+from kvpool.plan.engines import engine_pods, is_engine_pod, roles_of, workload_key
 from kvpool.plan.sizes import listed
 from kvpool.plan.spares import device_ids
 
@@ -56,14 +56,16 @@ def _workload_unknown(snapshot: Snapshot, group: PDGroup) -> Reason | None:
 
 def _pods_of_another(snapshot: Snapshot, group: PDGroup) -> Reason | None:
     """The older group keeps pods that two groups select; creation time, then name, decides."""
-    mine = {
-        pod.uid: pod.key.name for _, spec in roles_of(group) for pod in engine_pods(snapshot, group, spec)
-    }
+    mine = {pod.uid: pod for _, spec in roles_of(group) for pod in engine_pods(snapshot, group, spec)}
     for key, other in sorted(snapshot.groups.items()):
         if key.namespace != group.metadata.namespace or _age_key(other) >= _age_key(group):
             continue
-        theirs = {pod.uid for _, spec in roles_of(other) for pod in engine_pods(snapshot, other, spec)}
-        shared = [name for uid, name in mine.items() if uid in theirs]
+        roles = roles_of(other)
+        shared = [
+            pod.key.name
+            for pod in mine.values()
+            if any(is_engine_pod(snapshot, other, spec, pod) for _, spec in roles)
+        ]
         if shared:
             text = f"{len(shared)} of {len(mine)} pods ({listed(shared)}) belong to the older PDGroup {key}"
             return Reason("PodsClaimedByOther", f"{text}: narrow a selector")
