@@ -32,6 +32,7 @@ REFRESH_SECONDS = 1.0
 COMMAND_SECONDS = 10
 JOIN_SECONDS = 15
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+SYSTEM_LABEL = "kubernetes.io/os"
 
 
 def host_address(index: int, network: int = 0) -> str:
@@ -76,7 +77,7 @@ class SimulatedHost:
         self.folder = folder
         self.logs = options.get("logs", folder)
         self.files = HostFiles(folder, own_mounts=options.get("own_mounts", False))
-        self.labels = {HOSTNAME_LABEL: name, **options.get("labels", {})}
+        self.labels = {HOSTNAME_LABEL: name, SYSTEM_LABEL: "linux", **options.get("labels", {})}
         self.api = plane.as_user(f"system:node:{name}", ["system:masters", "system:nodes"])
         self.boot_id = ""
         self.processes: list[ManagedProcess] = []

@@ -16,6 +16,11 @@ app.kubernetes.io/component: {{ .component }}
 {{ .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
 {{- end }}
 
+{{/* People's node selector, with Linux unless they name another system: neither image runs on Windows. */}}
+{{- define "kvpool.nodeSelector" -}}
+{{- toYaml (merge (dict) (. | default dict) (dict "kubernetes.io/os" "linux")) }}
+{{- end }}
+
 {{- define "kvpool.agents" -}}
 kvpool-agents.{{ .Release.Namespace }}.svc
 {{- end }}
