@@ -85,3 +85,27 @@ def test_an_upgrade_that_reuses_the_first_values_renders_what_the_defaults_do(tm
     done = helm("template", "kvpool", str(earlier), "--namespace", NAMESPACE)
     assert done.returncode == 0, done.stderr
     assert [found for found in yaml.safe_load_all(done.stdout) if found] == render()
+
+
+@pytest.mark.parametrize("component", ["operator", "agent"])
+def test_pods_go_to_nodes_that_run_linux_and_to_those_of_them_that_people_choose(component: str) -> None:
+    system, chosen = "kubernetes.io/os", f"{component}.nodeSelector"
+    assert pod(component)["spec"]["nodeSelector"] == {system: "linux"}
+    assert pod(component, f"{chosen}.pool=gpu")["spec"]["nodeSelector"] == {system: "linux", "pool": "gpu"}
+    other = pod(component, f"{chosen}.kubernetes\\.io/os=other")
+    assert other["spec"]["nodeSelector"] == {system: "other"}, "people have the last word"
+
+
+def test_what_is_scraped_keeps_the_namespace_of_its_pool_and_names_its_node() -> None:
+    documents = render("monitoring.podMonitor.enabled=true")
+    (monitor,) = of_kind(documents, "PodMonitor").values()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True
+    assert endpoint["relabelings"] == [
+        {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
+    ]
+    chosen = monitor["spec"]["selector"]["matchLabels"].items()
+    for component in ("operator", "agent"):
+        assert pod(component)["metadata"]["labels"].items() >= chosen
+        (container,) = pod(component)["spec"]["containers"]
+        assert endpoint["port"] in [port["name"] for port in container["ports"]]

@@ -22,11 +22,20 @@ _HEAD = """\
 # Metrics
 
 Labels come from small fixed sets, or are names of objects that people made. Nothing is labelled by pod,
-UID or message; the node is a label of the scrape. Sizes are bytes and times are seconds, as the names say.
+UID or message; the node is a label of the scrape, which the chart's PodMonitor gives it. Sizes are bytes and
+times are seconds, as the names say.
 Operator and agent also export the usual `process_*` series of the Prometheus client.
 
 The alerts made from these are in `alerts/alerts.yaml`, each with a page in [runbooks](../runbooks/).
 """
+
+_KEEPER = (
+    "Only with `--metrics-port`, which the keepers that the operator makes never have: they share their "
+    "host's network, where each of a node's many would need a port of its own. There the agent says the same "
+    "of each unit: `kvpool_agent_unit_resident_bytes` and `kvpool_agent_unit_used_bytes`, whether it is in "
+    "the store (`kvpool_agent_unit_phase`), and as `kvpool_agent_unit_finding` a silent keeper and lost "
+    "contents."
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ def metrics_page() -> str:
         ("Agent", "Port `agent.ports.metrics` of the chart, path `/metrics`.", agent_series()),
         (
             "Keeper",
-            "Only with `--metrics-port`, which the chart never sets; the agent reports each unit as well.",
+            _KEEPER,
             keeper_series(),
         ),
     ):

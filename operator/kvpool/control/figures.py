@@ -31,7 +31,7 @@ class Figures:
         """Pool bytes and their age, shortfall, lost store contents."""
         metrics = self._metrics
         _clear(metrics.pools.bytes, metrics.pools.observed_at, metrics.pools.bind_shortfall)
-        _clear(metrics.pools.sessions)
+        _clear(metrics.pools.sessions, metrics.pools.objects_lost)
         # A status that need not be written is in no action: what was written last holds.
         statuses = {key: pool.status for key, pool in snapshot.pools.items()}
         for action in plan.actions:
@@ -53,6 +53,9 @@ class Figures:
             self._lost_at[key] = store.keys_lost_at
 
     def _pool(self, key: ObjectKey, status: KVPoolStatus) -> None:
+        lost = find_condition(status.conditions, ConditionType.STORE_CONTENTS_LOST)
+        is_lost = lost is not None and lost.status == "True"
+        self._metrics.pools.objects_lost.labels(key.namespace, key.name).set(int(is_lost))
         observed = [tier.observed_at for tier in status.tiers if tier.observed_at]
         if observed:
             oldest = min(parse_moment(text) for text in observed)

@@ -155,9 +155,15 @@ class PoolSeries:
             ["namespace", "pool", "limited_by"],
             registry=registry,
         )
+        self.objects_lost = Gauge(
+            "kvpool_pool_objects_lost",
+            "1 while a pool's condition StoreContentsLost is True: all its objects, or a unit's, were lost.",
+            ["namespace", "pool"],
+            registry=registry,
+        )
         self.contents_lost = Counter(
             "kvpool_store_contents_lost_total",
-            "Times a pool's store was seen to lose its objects.",
+            "Times a pool's store was seen to lose all its objects.",
             ["namespace", "pool"],
             registry=registry,
         )

@@ -128,6 +128,13 @@ def test_a_keeper_that_is_killed_says_that_its_objects_are_lost(
             30,
             "the report to say that the contents were lost",
         )
+        labelled = f'{{namespace="{NAMESPACE}",pool="{pool}"}}'
+        wait_until(
+            lambda: site.metric("operator", "kvpool_pool_objects_lost").get(labelled) == 1,
+            10,
+            "the alert's metric to say it of the pool",
+        )
+        assert site.metric("operator", "kvpool_store_contents_lost_total")[labelled] == 0
         site.wait_bound(pool)
         assert site.unit("node-1", pool)["generation"] == 1
 
