@@ -22,6 +22,13 @@ def test_spares_are_counted_until_the_availability_is_reached() -> None:
     assert spares_for(256, 0.9, 0.999, most=8) is None
 
 
+def test_an_availability_that_is_just_reached_is_enough_and_the_last_spare_counts() -> None:
+    just = availability(256, 3, 0.001)
+    assert spares_for(256, 0.001, just) == 3
+    assert spares_for(256, 0.001, just, most=3) == 3
+    assert spares_for(256, 0.001, just, most=2) is None
+
+
 @pytest.mark.parametrize(
     ("cards", "spares", "down", "share"),
     [
@@ -62,6 +69,9 @@ def test_a_swap_takes_its_detection_its_switch_its_weights_and_the_kv_that_has_n
     assert swap.outage_ns() == 3_000_000_000 + 500_000_000 + 2_001_000_000
     copied = Swap(3_000_000_000, 500_000_000, 80_000_000_000, 4_000_000_000, link, link)
     assert copied.outage_ns() - swap.outage_ns() == 101_000_000
+    slower = LinkModel(setup_ns=5_000_000, bytes_per_second=4_000_000_000)
+    apart = Swap(3_000_000_000, 500_000_000, 80_000_000_000, 4_000_000_000, link, slower)
+    assert apart.outage_ns() - swap.outage_ns() == 1_005_000_000
 
 
 def test_figures_that_cannot_be_are_refused() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvpool.plan.timing.cards import CARDS, LINKS
+from kvpool.plan.timing.cards import CARDS, LINKS, Card
 from kvpool.plan.timing.constants import FITTED, constants_for, derived
 from kvpool.plan.timing.provenance import Provenance
-from kvpool.plan.timing.quantisation import BF16, QUANTISATIONS
-from kvpool.plan.timing.shapes import SHAPES, Ranks
+from kvpool.plan.timing.quantisation import BF16, QUANTISATIONS, Quantisation
+from kvpool.plan.timing.shapes import SHAPES, ModelShape, Ranks
 
 KNOWN = sorted(FITTED)
 
@@ -30,6 +32,52 @@ def test_derived_constants_lie_near_the_fitted_ones(card: str, model: str, tenso
     assert ours.step_base_ns == pytest.approx(fitted.step_base_ns, rel=0.15)
     assert ours.prefill_token_ns == pytest.approx(fitted.prefill_token_ns, rel=0.3)
     assert ours.prefill_square_ns == pytest.approx(fitted.prefill_square_ns, rel=0.45)
+
+
+ROUND_CARD = Card("round", 1, 10**12, 10**15, 2 * 10**15, 0, 1)
+ROUND_SHAPE = ModelShape("round", 10, 1_000, 900_000_000, 850_000_000, kv_heads=47, head_dim=10)
+
+
+@pytest.mark.parametrize(
+    ("served", "token_ns", "weights_ns", "kv_token_ns"),
+    [
+        # 2 * 0.85e9 products at 85 % of 1e15; 1.8e9 bytes at 90 % of 1e12; 18,800 bytes at 94 % of it.
+        (BF16, 2_000, 2_000_000, 20),
+        (QUANTISATIONS["W8A8"], 1_000, 1_000_000, 20),
+        (QUANTISATIONS["W8A16"].with_kv(8), 2_000, 1_000_000, 10),
+    ],
+)
+def test_derived_constants_of_round_numbers_are_round(
+    served: Quantisation, token_ns: float, weights_ns: float, kv_token_ns: float
+) -> None:
+    found = derived(ROUND_SHAPE, ROUND_CARD, Ranks(), served).timing
+    # Attention: 2 * 10 layers * 1,000 at half of 1e15, whatever the weights are served in.
+    prefill = (2_000_000, token_ns, 0.04)
+    step = (2_000_000 + weights_ns, 0.4 * token_ns, kv_token_ns)
+    assert astuple(found) == pytest.approx((*prefill, *step))
+
+
+def test_fitted_constants_are_those_of_so_many_tensor_parallel_ranks() -> None:
+    shape, card = SHAPES["Qwen3-32B"], CARDS["H200"]
+    assert constants_for(shape, card, Ranks(2)) is FITTED["H200", "Qwen3-32B", 2]
+    assert constants_for(shape, card).provenance is Provenance.DATA_SHEET
+
+
+def test_fitted_constants_of_two_cards_save_the_weights_of_half_a_card_each() -> None:
+    fitted = FITTED["H200", "Qwen3-32B", 2].timing
+    shape, card = SHAPES["Qwen3-32B"], CARDS["H200"]
+    found = constants_for(shape, card, Ranks(2), QUANTISATIONS["W8A8"]).timing
+    saved_ns = 32.76e9 / (0.9 * 2 * 4.8e12) * 1e9
+    assert found.step_base_ns == pytest.approx(fitted.step_base_ns - saved_ns)
+    assert found.step_sequence_ns == pytest.approx(fitted.step_sequence_ns * 989 / 1_979)
+    assert found.step_token_ns == fitted.step_token_ns
+
+
+def test_a_data_sheet_is_taken_in_the_units_that_it_is_written_in() -> None:
+    tera = 10**12
+    assert CARDS["B200"] == Card(
+        "B200", 180 * 10**9, 8 * tera, 2_250 * tera, 4_500 * tera, 9_000 * tera, 1_000
+    )
 
 
 def test_a_known_pair_is_given_its_fitted_constants_with_error_and_source() -> None:

@@ -126,6 +126,88 @@ def test_the_shape_of_a_config_is_that_of_the_model_card(name: str) -> None:
     assert read.active_parameters == pytest.approx(known.active_parameters, rel=0.02)
 
 
+TINY = {
+    "num_hidden_layers": 3,
+    "hidden_size": 10,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 4,
+    "vocab_size": 7,
+    "intermediate_size": 5,
+}
+TINY_EXPERTS = TINY | {
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 3,
+    "n_shared_experts": 1,
+    "shared_expert_intermediate_size": 6,
+    "first_k_dense_replace": 1,
+}
+TINY_LATENT = TINY | {
+    "kv_lora_rank": 6,
+    "qk_rope_head_dim": 2,
+    "qk_nope_head_dim": 3,
+    "v_head_dim": 4,
+    "q_lora_rank": 0,
+}
+
+
+def test_parameters_are_the_sum_of_all_matrices() -> None:
+    attention, feed_forward, embeddings = 2 * 10 * 8 + 2 * 10 * 4, 3 * 10 * 5, 7 * 10
+    shape = shape_of_config(TINY, "tiny")
+    assert shape.parameters == 3 * (attention + feed_forward) + 2 * embeddings
+    assert shape.active_parameters == shape.parameters
+    tied = shape_of_config(TINY | {"tie_word_embeddings": True}, "tied")
+    assert tied.parameters == shape.parameters - embeddings
+
+
+def test_a_token_passes_through_its_own_experts_the_shared_ones_and_the_gate() -> None:
+    shape = shape_of_config(TINY_EXPERTS, "experts")
+    expert, shared, gate = 3 * 10 * 3, 3 * 10 * 3 + 3 * 10 * 6, 10 * 4
+    around = 3 * (2 * 10 * 8 + 2 * 10 * 4) + 2 * 70 + 3 * 10 * 5
+    assert shape.parameters == around + 2 * (shared + gate + 4 * expert)
+    assert shape.active_parameters == around + 2 * (shared + gate + 2 * expert)
+
+
+def test_without_a_size_of_their_own_experts_are_as_large_as_the_dense_layer() -> None:
+    config = {key: value for key, value in TINY_EXPERTS.items() if key != "moe_intermediate_size"}
+    shape = shape_of_config(config | {"shared_expert_intermediate_size": 0, "n_shared_experts": 0}, "plain")
+    assert shape.parameters - shape.active_parameters == 2 * 2 * (3 * 10 * 5)
+
+
+@pytest.mark.parametrize(("rank", "query"), [(0, 10 * 10), (4, 4 * (10 + 10))])
+def test_latent_attention_has_low_rank_projections(rank: int, query: int) -> None:
+    keys, out = 10 * (6 + 2) + 6 * 2 * (3 + 4), 2 * 4 * 10
+    shape = shape_of_config(TINY_LATENT | {"q_lora_rank": rank}, "latent")
+    assert shape.parameters == 3 * (query + keys + out + 3 * 10 * 5) + 2 * 70
+    assert (shape.kv_heads, shape.head_dim, shape.latent_dim, shape.rope_dim) == (0, 0, 6, 2)
+
+
+def test_a_window_over_latent_layers_holds_latent_vectors() -> None:
+    kinds = ["sliding_attention", "full_attention", "sliding_attention"]
+    config = TINY_LATENT | {"layer_types": kinds, "sliding_window": 100}
+    assert shape_of_config(config, "windowed").state_elements == 2 * 100 * (6 + 2)
+
+
+def test_a_window_that_no_layer_looks_back_over_holds_nothing() -> None:
+    assert shape_of_config(TINY | {"sliding_window": 100}, "tiny").state_elements == 0
+    hybrid = shape_of_config(HYBRID, "hybrid").state_elements
+    assert shape_of_config(HYBRID | {"sliding_window": 4_096}, "hybrid").state_elements == hybrid
+
+
+def test_a_convolution_looks_back_over_four_tokens_when_nothing_else_is_said() -> None:
+    plain = {key: value for key, value in HYBRID.items() if key != "linear_conv_kernel_dim"}
+    assert shape_of_config(plain, "m").state_elements == shape_of_config(HYBRID, "m").state_elements
+    mamba = {"mamba_d_state": 128, "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 8}
+    config = CONFIGS["Llama-3.1-8B"] | {"layer_types": ["mamba", "attention"] * 16} | mamba
+    assert shape_of_config(config, "m").state_elements == 16 * (8_192 * 128 + 3 * (8_192 + 2 * 8 * 128))
+
+
+def test_one_head_is_enough() -> None:
+    shape = shape_of_config(TINY | {"num_attention_heads": 1}, "single")
+    assert shape.attention_dim == 4
+
+
 def test_layers_without_attention_hold_a_state_instead_of_kv() -> None:
     shape = shape_of_config(HYBRID, "hybrid")
     matrix, width = 32 * 128 * 128, 3 * (2 * 16 * 128 + 32 * 128)
@@ -164,6 +246,10 @@ def test_the_text_part_of_a_config_for_several_senses_is_read() -> None:
         ({"num_hidden_layers": "32"}, "m: num_hidden_layers is '32', not a whole number of 1 or more"),
         ({"hidden_size": -1}, "m: hidden_size is -1, not a whole number"),
         ({"num_attention_heads": 0}, "m: num_attention_heads is 0"),
+        (
+            {"full_attention_interval": -1},
+            "m: full_attention_interval is -1, not a whole number of 0 or more",
+        ),
         ({"layer_types": ["full_attention"]}, "m: layer_types must name each of the 36 layers"),
         ({"layer_types": ["magic"] * 36}, "m: layer_types has magic; known are full_attention"),
         ({"layer_types": ["sliding_attention"] * 36}, "m: 36 layers slide over a window, but sliding_window"),

@@ -45,6 +45,19 @@ def test_a_latent_vector_is_held_whole_by_every_tensor_parallel_rank() -> None:
     assert Ranks(1, kv=8).held_bytes_per_token(shape) == shape.kv_bytes_per_token()
 
 
+def test_a_latent_vector_without_positions_is_still_latent() -> None:
+    shape = ModelShape("narrow", 2, 1, 1, 1, latent_dim=1)
+    assert shape.latent
+    assert shape.kv_elements_per_token() == 2
+    assert Ranks(4).held_bytes_per_token(shape) == 16
+
+
+def test_a_parked_session_counts_the_copies_of_its_kv_but_its_state_once() -> None:
+    shape = replace(SHAPES["Llama-3.1-70B"], state_elements=50)
+    assert Ranks(16).session_bytes(shape, 1_000) == 1_000 * 2 * 327_680 + 100
+    assert Ranks(16).session_bytes(shape, 1_000, 8) == 1_000 * 327_680 + 100
+
+
 def test_kv_parallel_ranks_split_the_tokens_and_the_fullest_one_is_rounded_up() -> None:
     shape, ranks = SHAPES["Qwen3-8B"], Ranks(tensor=2, kv=4)
     assert ranks.count == 8
@@ -64,5 +77,9 @@ def test_a_shape_without_heads_and_latent_vector_is_refused_with_its_name() -> N
         ModelShape("odd", 1, 1, 1, 1)
     with pytest.raises(ValueError, match="odd: active_parameters 2 must be above 0 and at most parameters 1"):
         ModelShape("odd", 1, 1, 1, 2, kv_heads=1, head_dim=1)
+    with pytest.raises(ValueError, match="odd: active_parameters 0 must be above 0"):
+        ModelShape("odd", 1, 1, 1, 0, kv_heads=1, head_dim=1)
     with pytest.raises(ValueError, match="tensor 0 and kv 1"):
         Ranks(0)
+    with pytest.raises(ValueError, match="tensor 1 and kv 0"):
+        Ranks(1, 0)
