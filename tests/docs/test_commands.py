@@ -66,11 +66,17 @@ def all_flags() -> frozenset[str]:
     return frozenset(ours | verbs | {flag for flags in FOREIGN_FLAGS.values() for flag in flags})
 
 
+def verb_of(group: click.Group, word: str) -> click.Command | None:
+    return group.get_command(click.Context(group), word)
+
+
 def verbs_below(group: click.Group) -> list[click.Command]:
     """The verbs of a group and of the groups in it."""
+    verbs = [verb_of(group, name) for name in group.list_commands(click.Context(group))]
     return [
         inner
-        for verb in group.commands.values()
+        for verb in verbs
+        if verb is not None
         for inner in (verb, *(verbs_below(verb) if isinstance(verb, click.Group) else ()))
     ]
 
@@ -106,7 +112,7 @@ def test_every_verb_of_the_planner_that_a_page_names_exists_and_takes_the_flags(
                 if not isinstance(command, click.Group):
                     break
                 # What is no verb of `simulate` is the file of a scenario.
-                command = command.commands.get(word) or command.commands.get("run")
+                command = verb_of(command, word) or verb_of(command, "run")
             if command is None or set(_FLAG.findall(said)) - options_of(command):
                 wrong.append(text)
     assert wrong == []

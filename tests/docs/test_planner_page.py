@@ -18,7 +18,10 @@ OF_TRACES = "Flags of traces"
 
 def verbs(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
     """Every verb that does something, by all its words."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         words = f"{before} {name}"
         if isinstance(command, click.Group):
             yield from verbs(command, words)
