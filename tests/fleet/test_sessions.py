@@ -196,3 +196,11 @@ async def test_an_epoch_that_no_leader_can_have_reached_is_refused_and_not_follo
     assert (sessions.views(), told.higher_epochs) == ({}, [])
     sessions.open("node-1", replace(HELLO, highest_operator_epoch=7 + MOST_EPOCHS_AHEAD), 0.0)
     assert told.higher_epochs == [7 + MOST_EPOCHS_AHEAD]
+
+
+def test_a_view_says_whether_its_stream_is_the_first_of_another_boot(sessions: Sessions) -> None:
+    told = []
+    for boot in ("boot-a", "boot-a", "boot-b", "boot-b"):
+        sessions.open("node-1", replace(HELLO, boot_id=boot), 0.0)
+        told.append(sessions.views()["node-1"].booted_anew)
+    assert told == [False, False, True, False]

@@ -35,6 +35,7 @@ def greeted(hello: HelloData, before: AgentView | None, lease: LeaseView, now: f
         roster_revision=0,
         peers=before.peers if before is not None else (),
         peer_address=hello.peer_address,
+        booted_anew=before is not None and before.boot_id != hello.boot_id,
     )
     return reported(fresh, hello.report)
 

@@ -212,6 +212,8 @@ class AgentView:
     loop_age_seconds: dict[str, float] = field(default_factory=dict)
     retired: bool = False
     """Whether it keeps nothing on its host any more."""
+    booted_anew: bool = False
+    """Whether its stream is the first of another boot than the one that this leader knew before."""
 
 
 @dataclass(frozen=True, slots=True)

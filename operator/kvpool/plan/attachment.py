@@ -14,7 +14,9 @@ from kvpool.plan.moves import key_of
 from kvpool.rules.fencing import seat_under
 
 REATTACH_GRACE_SECONDS: Final = 5.0
-"""How long after an agent's Hello an engine that was attached is still taken to be: it dials again."""
+"""How long after an agent's Hello an engine that was attached is still taken to be: it dials again.
+
+In the same boot, that is: no engine outlives its host."""
 
 
 def attached(snapshot: Snapshot, slot: EngineSlot, pods: PodBook, now: Instant) -> Attached | None:
@@ -42,9 +44,21 @@ def _on_seat(
         third_party = _by_device(snapshot, slot, seat, agent, pods)
         if third_party is not None:
             return third_party
-        if now.monotonic_seconds < agent.hello_at + REATTACH_GRACE_SECONDS:
+        if now.monotonic_seconds < agent.hello_at + REATTACH_GRACE_SECONDS and not _booted_anew(
+            snapshot, agent
+        ):
             return _remembered(slot)
     return None
+
+
+def _booted_anew(snapshot: Snapshot, agent: AgentView) -> bool:
+    """Whether no engine of before can dial again: the node runs in another boot than it did when last heard.
+
+    A new leader never heard it before: to it the KVNode tells, until its status names the new boot.
+    """
+    kvnode = snapshot.kvnodes.get(agent.node)
+    written = kvnode.status.boot_id if kvnode is not None else ""
+    return agent.booted_anew or bool(written and agent.boot_id and written != agent.boot_id)
 
 
 def _is_a_stranger(snapshot: Snapshot, slot: EngineSlot, pods: PodBook, pod_uid: str) -> bool:

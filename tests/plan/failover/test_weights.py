@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+
+import pytest
 
 from kvpool.api.common import Role
 from kvpool.api.supernode import EvidenceClass
@@ -65,6 +68,36 @@ def test_a_restarted_agent_changes_no_weight_while_its_engine_dials_again() -> N
     assert weight(world) == (100, "Serving")
     world.tick(6.0)
     assert weight(world) == (0, "NotAttached")
+
+
+@pytest.mark.parametrize("status_names_the_new_boot", [False, True])
+def test_a_host_that_booted_anew_has_no_engine_that_could_dial_again(status_names_the_new_boot: bool) -> None:
+    world = serving_world()
+    world.hosts["node-1"].reboot(world.now_seconds)
+    world.operator.hear()
+    snapshot = world.operator.snapshot()
+    assert world.slot().status.attached is not None
+    if status_names_the_new_boot:  # then the leader that heard the boot before knows it by its streams
+        agent = replace(snapshot.agents["node-1"], booted_anew=True)
+        kvnode = snapshot.kvnodes["node-1"]
+        status = kvnode.status.model_copy(update={"boot_id": agent.boot_id})
+        snapshot = replace(
+            snapshot,
+            agents={**snapshot.agents, "node-1": agent},
+            kvnodes={**snapshot.kvnodes, "node-1": kvnode.model_copy(update={"status": status})},
+        )
+    (found,) = weights(snapshot, snapshot.groups[GROUP], Role.DECODE, world.now).members
+    assert (found.weight, found.reason.code) == (0, "NotAttached")
+
+
+def test_a_boot_that_nobody_can_compare_leaves_the_grace() -> None:
+    world = serving_world()
+    world.hosts["node-1"].reboot(world.now_seconds)
+    world.operator.refresh()
+    world.operator.hear()
+    snapshot = replace(world.operator.snapshot(), kvnodes={})
+    (found,) = weights(snapshot, snapshot.groups[GROUP], Role.DECODE, world.now).members
+    assert (found.weight, found.reason.code) == (100, "Serving")
 
 
 def test_an_engine_under_an_older_epoch_gets_nothing() -> None:
