@@ -27,6 +27,14 @@ def test_without_a_square_a_slow_link_never_wins_and_a_fast_one_pays_its_setup_b
     linear = TimingModel(0, 1_000, 0, 0, 0, 0)
     assert load_wins_from_tokens(linear, 1_000, LinkModel(0, GB)) is None
     assert load_wins_from_tokens(linear, 1_000, LinkModel(10_000, 2 * GB)) == 21
+    assert load_wins_from_tokens(linear, 1_000, LinkModel(10_250, 2 * GB)) == 21
+
+
+def test_with_a_square_alone_loading_wins_where_the_squares_outgrow_the_tokens() -> None:
+    # 3 n^2 outgrows 1,000 n above 333.3, and 1,000 n + 2,000 above 335.3.
+    squares = TimingModel(0, 0, 3, 0, 0, 0)
+    assert load_wins_from_tokens(squares, 1_000, LinkModel(0, GB)) == 334
+    assert load_wins_from_tokens(squares, 1_000, LinkModel(2_000, GB)) == 336
 
 
 @given(st.integers(10**8, 10**11), st.integers(0, 10**7), st.integers(10**3, 10**6))

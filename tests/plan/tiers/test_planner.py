@@ -37,6 +37,17 @@ def test_inclusive_tiers_hold_no_more_than_the_largest() -> None:
     assert (plan.sessions, plan.gain) == (640, 64)
 
 
+def test_an_inclusive_tier_that_is_smaller_than_the_one_before_adds_nothing() -> None:
+    stack = Stack((Tier("HBM", 80), Tier("DRAM", 30), Tier("SSD", 100)), exclusive=False)
+    assert [tier.room for tier in plan_tiers(stack, Demand(10, 1e9)).tiers] == [8, 0, 2]
+
+
+def test_figures_at_their_bounds_are_taken() -> None:
+    stack = Stack((Tier("HBM", 10), Tier("DRAM", 10, ("link",))), (Link("link", 1),))
+    asked = Demand(1, 10.0, utilisation=1.0, return_shares={"HBM": 0.0, "DRAM": 1.0})
+    assert plan_tiers(stack, asked).sessions == 10
+
+
 def test_the_bandwidth_of_the_narrow_link_binds_when_sessions_return_often() -> None:
     session, tau = 16_000 * KAPPA, 600.0
     plan = plan_tiers(RATIO, demand(returns=tau))
@@ -220,8 +231,13 @@ def test_a_looser_target_never_serves_fewer_sessions(asked: Demand) -> None:
         (lambda: Demand(0, 1.0), "session_bytes is 0"),
         (lambda: Demand(1, 0.0), r"return_seconds is 0\.0"),
         (lambda: Demand(1, 1.0, utilisation=1.5), r"utilisation is 1\.5"),
+        (lambda: Demand(1, 1.0, utilisation=0.0), r"utilisation is 0\.0"),
         (lambda: Demand(1, 1.0, quantile=1.0), r"quantile is 1\.0"),
+        (lambda: Demand(1, 1.0, quantile=0.0), r"quantile is 0\.0"),
         (lambda: Demand(1, 1.0, return_shares={"a": 2.0}), r"return_shares \{'a': 2\.0\}"),
+        (lambda: Demand(1, 1.0, return_shares={"a": 0.6, "b": 0.5}), "add up to at most 1"),
+        (lambda: Demand(1, 1.0, return_shares={"a": 0.6, "b": -0.5}), "must be 0 or more each"),
+        (lambda: Demand(1, 1.0, return_shares={"a": 0.0}), "return_shares"),
     ],
 )
 def test_figures_that_cannot_be_are_refused_by_name(build: object, message: str) -> None:

@@ -15,6 +15,8 @@ def test_while_the_rack_carries_all_returns_memory_outside_buys_capacity() -> No
     beyond = pooling_verdict(20.0, 2_000, 20_001)
     assert beyond.buys is Buys.LATENCY
     assert beyond.load == pytest.approx(2, abs=0.001)
+    assert pooling_verdict(10.0, 2_000, 20_000).buys is Buys.LATENCY
+    assert pooling_verdict(0.1, 1, 1).buys is Buys.CAPACITY
 
 
 def test_a_rack_without_links_is_refused() -> None:
