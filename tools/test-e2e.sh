@@ -23,7 +23,8 @@ tell_time() {
 rm -rf "$cache"
 SECONDS=0
 trap tell_time EXIT
-run -o testpaths=tests/e2e "$@" && exit 0
+said=build/e2e-first.log
+run -o testpaths=tests/e2e "$@" 2>&1 | tee "$said" && exit 0
 [ -s "$cache/v/cache/lastfailed" ] || exit 1
 failed=$(python -c 'import json, sys; print(len(json.load(open(sys.argv[1]))))' "$cache/v/cache/lastfailed")
 if [ "$failed" -gt "$most_again" ]; then
@@ -31,4 +32,8 @@ if [ "$failed" -gt "$most_again" ]; then
   exit 1
 fi
 echo "== $failed failed; once more, on new nodes"
-run -o testpaths=tests/e2e --last-failed --last-failed-no-failures none "$@"
+again=0
+run -o testpaths=tests/e2e --last-failed --last-failed-no-failures none "$@" || again=$?
+echo "== at first:"
+grep -aE '^(FAILED|ERROR) ' "$said" || true
+exit "$again"

@@ -6,10 +6,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
+said=build/test-first.log
 
 run() { python -m devcluster.sandbox --optional -- python -m pytest --ignore=tests/e2e "$@"; }
 
-run -n "${KVPOOL_TEST_WORKERS:-2}" --dist loadfile --max-worker-restart=0 --durations=15 "$@" && exit 0
+run -n "${KVPOOL_TEST_WORKERS:-2}" --dist loadfile --max-worker-restart=0 --durations=15 "$@" 2>&1 | tee "$said" && exit 0
 [ -s .pytest_cache/v/cache/lastfailed ] || exit 1
 most=10
 failed=$(python -c 'import json; print(len(json.load(open(".pytest_cache/v/cache/lastfailed"))))')
@@ -18,4 +19,8 @@ if [ "$failed" -gt "$most" ]; then
   exit 1
 fi
 echo "== $failed failed beside others; once more, alone"
-run --last-failed --last-failed-no-failures none -p no:randomly "$@"
+again=0
+run --last-failed --last-failed-no-failures none -p no:randomly "$@" || again=$?
+echo "== beside others:"
+grep -aE '^(FAILED|ERROR) ' "$said" || true
+exit "$again"

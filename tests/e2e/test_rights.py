@@ -31,6 +31,8 @@ ELSEWHERE: dict[Right, str] = {
     "test_the_operator_uses_the_rights_it_has_and_is_refused_none",
     ("kvpool.dev", "remaps", "delete"): "tests/plan/failover/test_history.py::"
     "test_a_slot_keeps_its_newest_moves_and_the_one_that_gave_its_epoch",
+    ("kvpool.dev", "remaps/status", "patch"): "tests/e2e/test_engines.py::"
+    "test_operators_deleted_in_the_middle_of_a_move_make_it_once",
 }
 """Rights that this file does not use, and the test that shows what each is for."""
 BY_CHANCE: set[Right] = {("", "pods", "get")}
