@@ -5,9 +5,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from kvpool.sim.names import known_name
+from kvpool.sim.workloads.fields import shown
 from kvpool.sim.workloads.generators.agents import Agents, agents
+from kvpool.sim.workloads.generators.bounds import Factor, Rate, Sigma, Span, Tokens
 from kvpool.sim.workloads.generators.branching import Branching, branching
 from kvpool.sim.workloads.generators.chat import Chat, chat
 from kvpool.sim.workloads.generators.documents import Documents, documents
@@ -20,16 +23,16 @@ from kvpool.sim.workloads.request import Workload
 class Independent:
     """Parameters of requests that share nothing and come independently."""
 
-    rate_per_second: float
-    seconds: float
-    prompt_tokens: int = 1024
+    rate_per_second: Rate
+    seconds: Span
+    prompt_tokens: Tokens = 1024
     """Median, lognormal."""
-    output_tokens: int = 256
+    output_tokens: Tokens = 256
     """Median, lognormal."""
-    prompt_sigma: float = 1.0
+    prompt_sigma: Sigma = 1.0
     """Spread of its logarithm; 0: all alike."""
-    output_sigma: float = 1.0
-    burst_factor: float = 1.0
+    output_sigma: Sigma = 1.0
+    burst_factor: Factor = 1.0
     """Rate in bursts over the rate between them; 1: none."""
 
 
@@ -78,6 +81,19 @@ def generate(name: str, parameters: Mapping[str, Any], seed: int) -> Workload:
         adapter = TypeAdapter(generator.parameters)
         checked = adapter.validate_python(dict(parameters))
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        told = "; ".join(map(_told, error.errors()))
         raise ValueError(f"parameters of {name}: {told}") from None
     return generator.make(checked, seed)
+
+
+def _told(fault: ErrorDetails) -> str:
+    """`users: Input should be greater than or equal to 1, not 0`."""
+    message = fault["msg"].removeprefix("Value error, ")
+    if not fault["loc"]:
+        return message
+    place = ".".join(map(str, fault["loc"]))
+    return (
+        f"{place}: is missing"
+        if fault["type"] == "missing"
+        else f"{place}: {message}, not {shown(fault['input'])}"
+    )

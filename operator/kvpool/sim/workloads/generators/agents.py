@@ -5,9 +5,13 @@ kvpool's own generator for re-running "Where Should the KV Cache Live?" (arXiv 2
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.streams import Stream
+from kvpool.sim.workloads.generators.bounds import Chunks, Count, Share, Span, Tokens, in_order
 from kvpool.sim.workloads.generators.provenance import CHUNK_TOKENS, made
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -18,25 +22,35 @@ PERIODS_SECONDS = (8.0, 10.0, 12.0)
 class Agents:
     """Parameters of the loops. Each has a period of 8, 10 or 12 s."""
 
-    loops: int = 150
-    seconds: float = 1800.0
-    jitter: float = 0.1
+    loops: Count = 150
+    seconds: Span = 1800.0
+    jitter: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Each wait is the period, more or less by at most this share, evenly."""
-    groups: int = 8
-    tool_chunks: int = 16
+    groups: Count = 8
+    tool_chunks: Chunks = 16
     """Shared by all loops of a group."""
-    fewest_private_chunks: int = 4
-    most_private_chunks: int = 8
-    growth: float = 0.1
+    fewest_private_chunks: Chunks = 4
+    most_private_chunks: Chunks = 8
+    growth: Share = 0.1
     """Chance that a turn adds a private chunk."""
-    output_tokens: int = 128
+    output_tokens: Tokens = 128
+
+    def __post_init__(self) -> None:
+        in_order(
+            "fewest_private_chunks",
+            self.fewest_private_chunks,
+            "most_private_chunks",
+            self.most_private_chunks,
+        )
 
 
 def agents(parameters: Agents, seed: int) -> Workload:
     """Make the loops, each from a stream of its own; a loop is a session, its group the client."""
-    root = Stream(seed).split("agents")
+    return made("agents", asdict(parameters), seed, _requests(parameters, Stream(seed).split("agents")))
+
+
+def _requests(parameters: Agents, root: Stream) -> Iterator[Request]:
     shared = parameters.groups * parameters.tool_chunks
-    requests: list[Request] = []
     chunks = shared
     for loop in range(parameters.loops):
         stream = root.split(loop)
@@ -48,18 +62,15 @@ def agents(parameters: Agents, seed: int) -> Workload:
         for arrival_ns in _beats(parameters, stream):
             context += tuple(range(chunks, chunks + grown))
             chunks += grown
-            requests.append(
-                Request(
-                    arrival_ns,
-                    len(context) * CHUNK_TOKENS,
-                    parameters.output_tokens,
-                    context,
-                    client=f"tools-{group}",
-                    session=loop,
-                )
+            yield Request(
+                arrival_ns,
+                len(context) * CHUNK_TOKENS,
+                parameters.output_tokens,
+                context,
+                client=f"tools-{group}",
+                session=loop,
             )
             grown = int(stream.uniform() < parameters.growth)
-    return made("agents", asdict(parameters), seed, requests)
 
 
 def _beats(parameters: Agents, stream: Stream) -> Iterator[int]:

@@ -4,10 +4,12 @@ kvpool's own generator for re-running "HiState" (arXiv 2610.41508, read second h
 published). Searching agents, retries and edited messages branch; logs of coding agents mostly append.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.streams import Stream
+from kvpool.sim.workloads.generators.bounds import Chunks, Count, Seconds, Share, Span, Tokens, in_order
 from kvpool.sim.workloads.generators.provenance import CHUNK_TOKENS, made
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -16,34 +18,39 @@ from kvpool.sim.workloads.request import Request, Workload
 class Branching:
     """Parameters of the sessions."""
 
-    sessions: int = 300
-    seconds: float = 3600.0
+    sessions: Count = 300
+    seconds: Span = 3600.0
     """Sessions start evenly spread over this time."""
-    revisit: float = 0.05
+    revisit: Share = 0.05
     """Chance that a turn goes back to an earlier turn of its session instead of the last."""
-    turns: int = 30
+    turns: Count = 30
     """Of each session."""
-    think_seconds: float = 20.0
+    think_seconds: Seconds = 20.0
     """Mean time from the end of a turn to the next."""
-    groups: int = 8
-    tool_chunks: int = 16
+    groups: Count = 8
+    tool_chunks: Chunks = 16
     """Shared by the sessions of a group."""
-    fewest_new_chunks: int = 1
-    most_new_chunks: int = 8
+    fewest_new_chunks: Chunks = 1
+    most_new_chunks: Chunks = 8
     """Added by each turn, answer included."""
-    output_tokens: int = 300
-    turn_seconds: float = 10.0
+    output_tokens: Tokens = 300
+    turn_seconds: Seconds = 10.0
     """Taken for the length of a turn where its time on the clock is told; a simulation has its own."""
+
+    def __post_init__(self) -> None:
+        in_order("fewest_new_chunks", self.fewest_new_chunks, "most_new_chunks", self.most_new_chunks)
 
 
 def branching(parameters: Branching, seed: int) -> Workload:
     """Make the sessions, each from a stream of its own; its group is the client."""
     root = Stream(seed).split("branching")
+    return made("branching", asdict(parameters), seed, _requests(parameters, root))
+
+
+def _requests(parameters: Branching, root: Stream) -> Iterator[Request]:
     chunks = _Chunks(parameters.groups * parameters.tool_chunks)
-    requests: list[Request] = []
     for session in range(parameters.sessions):
-        requests += _session(parameters, session, root.split(session), chunks)
-    return made("branching", asdict(parameters), seed, requests)
+        yield from _session(parameters, session, root.split(session), chunks)
 
 
 class _Chunks:
@@ -57,13 +64,12 @@ class _Chunks:
         return tuple(range(self._next - count, self._next))
 
 
-def _session(parameters: Branching, session: int, stream: Stream, chunks: _Chunks) -> list[Request]:
+def _session(parameters: Branching, session: int, stream: Stream, chunks: _Chunks) -> Iterator[Request]:
     group = session % parameters.groups
     tools = tuple(range(group * parameters.tool_chunks, (group + 1) * parameters.tool_chunks))
     contexts = [tools]
     now = stream.uniform() * parameters.seconds
     think = -1.0
-    requests = []
     for turn in range(parameters.turns):
         grown = parameters.fewest_new_chunks + stream.below(
             parameters.most_new_chunks - parameters.fewest_new_chunks + 1
@@ -73,17 +79,14 @@ def _session(parameters: Branching, session: int, stream: Stream, chunks: _Chunk
         base = contexts[1 + stream.below(turn - 1)] if goes_back else contexts[-1]
         context = base + chunks.more(grown)
         contexts.append(context)
-        requests.append(
-            Request(
-                round(now * NS_PER_SECOND),
-                len(context) * CHUNK_TOKENS,
-                parameters.output_tokens,
-                context,
-                client=f"tools-{group}",
-                session=session,
-                think_ns=-1 if turn == 0 else round(think * NS_PER_SECOND),
-            )
+        yield Request(
+            round(now * NS_PER_SECOND),
+            len(context) * CHUNK_TOKENS,
+            parameters.output_tokens,
+            context,
+            client=f"tools-{group}",
+            session=session,
+            think_ns=-1 if turn == 0 else round(think * NS_PER_SECOND),
         )
         think = stream.exponential(parameters.think_seconds)
         now += parameters.turn_seconds + think
-    return requests

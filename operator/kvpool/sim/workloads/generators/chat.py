@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.streams import Stream
+from kvpool.sim.workloads.generators.bounds import Count, Mean, Seconds, Span, Tokens
 from kvpool.sim.workloads.generators.provenance import CHUNK_TOKENS, made
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -17,40 +18,39 @@ from kvpool.sim.workloads.request import Request, Workload
 class Chat:
     """Parameters of the conversations. A turn adds one or two chunks, with even chances."""
 
-    users: int = 4000
-    hours: float = 2.0
+    users: Count = 4000
+    hours: Span = 2.0
     """Users begin evenly over it; what would come later is left out."""
-    bursts: float = 1.5
+    bursts: Mean = 1.5
     """Mean of the returns after the first burst, exponential and rounded."""
-    turns: float = 5.0
+    turns: Mean = 5.0
     """Mean of the turns after a burst's first, exponential and rounded."""
-    think_seconds: float = 40.0
+    think_seconds: Seconds = 40.0
     """Mean between the turns of a burst, exponential."""
-    away_seconds: float = 1800.0
+    away_seconds: Seconds = 1800.0
     """Mean between two bursts, exponential."""
-    output_tokens: int = 256
+    output_tokens: Tokens = 256
 
 
 def chat(parameters: Chat, seed: int) -> Workload:
     """Make the conversations, each user from a stream of its own; a user is a session."""
-    root = Stream(seed).split("chat")
-    requests: list[Request] = []
+    return made("chat", asdict(parameters), seed, _requests(parameters, Stream(seed).split("chat")))
+
+
+def _requests(parameters: Chat, root: Stream) -> Iterator[Request]:
     chunks = 0
     for user in range(parameters.users):
         context: tuple[int, ...] = ()
         for arrival_ns, grown in _turns(parameters, root.split(user)):
             context += tuple(range(chunks, chunks + grown))
             chunks += grown
-            requests.append(
-                Request(
-                    arrival_ns,
-                    len(context) * CHUNK_TOKENS,
-                    parameters.output_tokens,
-                    context,
-                    session=user,
-                )
+            yield Request(
+                arrival_ns,
+                len(context) * CHUNK_TOKENS,
+                parameters.output_tokens,
+                context,
+                session=user,
             )
-    return made("chat", asdict(parameters), seed, requests)
 
 
 def _turns(parameters: Chat, stream: Stream) -> Iterator[tuple[int, int]]:

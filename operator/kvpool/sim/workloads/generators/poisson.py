@@ -6,6 +6,7 @@ between two levels; even arrivals have no chance in them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.streams import Stream
@@ -87,12 +88,10 @@ def independent(arrivals: Arrivals, lengths: Lengths, seconds: float, seed: int)
     root = Stream(seed).split("independent")
     times = _times(arrivals, root.split("arrivals"), root.split("switches"))
     draw = _Draw(lengths, root.split("lengths"))
-    requests = []
-    for now in times:
-        if now >= seconds:
-            break
-        prompt, output = draw.pair()
-        requests.append(Request(round(now * NS_PER_SECOND), prompt, output))
+    requests = (
+        Request(round(now * NS_PER_SECOND), *draw.pair())
+        for now in takewhile(lambda now: now < seconds, times)
+    )
     told = f"drawn from {lengths.source.checksum}" if isinstance(lengths, Drawn) else repr(lengths)
     parameters = {"arrivals": repr(arrivals), "lengths": told, "seconds": seconds}
     return made("independent", parameters, seed, requests)
