@@ -61,8 +61,12 @@ def flags_of(program: str) -> frozenset[str]:
 @cache
 def all_flags() -> frozenset[str]:
     ours = {flag for program in PROGRAMS for flag in flags_of(program)}
-    verbs = {option for verb in plugin.commands.values() for option in options_of(verb)}
-    verbs |= {option for verb in verbs_below(planner) for option in options_of(verb)}
+    verbs = {
+        option
+        for program in (plugin, planner)
+        for verb in verbs_below(program)
+        for option in options_of(verb)
+    }
     return frozenset(ours | verbs | {flag for flags in FOREIGN_FLAGS.values() for flag in flags})
 
 
@@ -96,7 +100,7 @@ def test_every_verb_of_the_plugin_that_a_page_names_exists_and_takes_the_flags(p
     wrong = []
     for text in page.commands():
         for verb, rest in _PLUGIN.findall(text):
-            command = plugin.commands.get(verb)
+            command = verb_of(plugin, verb)
             if command is None or set(_FLAG.findall(rest)) - options_of(command):
                 wrong.append(text)
     assert wrong == []

@@ -5,12 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import click
-import pytest
-from click.testing import CliRunner
-
-from kvpool.cli.lazy_group import LazyGroup
-from kvpool.cli.planner import SIMULATIONS, TRACES, VERBS, kvpool
+from kvpool.cli.planner import SIMULATIONS, TRACES, VERBS
 
 BLOCKED = ("kopf", "kubernetes", "grpc", "google", "aiohttp", "prometheus_client", "structlog", "orjson")
 
@@ -63,41 +58,3 @@ def test_every_verb_explains_itself_where_kopf_kubernetes_and_grpc_are_not_insta
 def test_the_block_of_this_test_blocks() -> None:
     ran = run(PROGRAM.replace("from kvpool.cli.planner", "import kubernetes\nfrom kvpool.cli.planner"))
     assert "blocked: kubernetes" in ran.stderr
-
-
-def test_the_help_of_all_verbs_waits_for_none_of_them() -> None:
-    program = """
-import sys
-from click.testing import CliRunner
-from kvpool.cli.planner import kvpool
-assert "Measure the constants" in CliRunner().invoke(kvpool, ["--help"]).output
-assert "against a real Mooncake" in CliRunner().invoke(kvpool, ["simulate", "--help"]).output
-print(*sorted(name for name in sys.modules if name.split(".")[0] in ("pydantic", "rich", "yaml")))
-"""
-    ran = run(program)
-    assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
-
-
-@pytest.mark.parametrize("columns", [50, 80, 200])
-@pytest.mark.parametrize("words", [(), ("simulate",), ("trace",)], ids=" ".join)
-def test_what_verbs_do_is_told_whole_however_narrow_the_terminal(
-    words: tuple[str, ...], columns: int
-) -> None:
-    group: click.Command | None = kvpool
-    for word in words:
-        assert isinstance(group, LazyGroup)
-        group = group.get_command(click.Context(group), word)
-    assert isinstance(group, LazyGroup)
-    answer = CliRunner().invoke(
-        kvpool, [*words, "--help"], terminal_width=columns, env={"COLUMNS": str(columns)}
-    )
-    told = " ".join(answer.output.split("Commands:")[1].split()).replace("- ", "-")
-    assert "..." not in told
-    for verb in group.verbs.values():
-        assert verb.help in told
-
-
-def test_a_word_that_is_no_verb_is_told() -> None:
-    answer = CliRunner().invoke(kvpool, ["sizes"])
-    assert answer.exit_code == 2
-    assert "No such command 'sizes'" in answer.output
