@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from devcluster import recipe
+from devcluster.build_faults import told_of
 from devcluster.build_lock import only_builder
 from devcluster.cache import move_into_place
 from devcluster.compiling import compile_command
@@ -24,26 +25,30 @@ STOPPED = 130
 
 def build(part: Part) -> None:
     """Build a part unless it is there already. Raises BuildError."""
-    if part.built:
-        return
-    with only_builder():
-        if part.built:  # by the one we waited for
+    with told_of(f"building {part.name}"):
+        if part.built:
             return
-        progress = Progress(f"building {part.name}")
-        partial = part.folder.with_name(part.folder.name + ".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        programs = partial / "bin"
-        programs.mkdir(parents=True)
-        if part is recipe.HELM:
-            unpack_helm(programs)
-        elif part is recipe.GATEWAY_API:
-            _copy_gateway_api_crds(find_go(), partial / "crds")
-        else:
-            go = find_go()
-            for command in part.commands:
-                compile_command(go, part.module, command, programs)
-        move_into_place(partial, part.folder)
-        progress.finish(f"in {part.folder}")
+        with only_builder():
+            if not part.built:  # nor by the one we waited for
+                _make(part)
+
+
+def _make(part: Part) -> None:
+    progress = Progress(f"building {part.name}")
+    partial = part.folder.with_name(part.folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    programs = partial / "bin"
+    programs.mkdir(parents=True)
+    if part is recipe.HELM:
+        unpack_helm(programs)
+    elif part is recipe.GATEWAY_API:
+        _copy_gateway_api_crds(find_go(), partial / "crds")
+    else:
+        go = find_go()
+        for command in part.commands:
+            compile_command(go, part.module, command, programs)
+    move_into_place(partial, part.folder)
+    progress.finish(f"in {part.folder}")
 
 
 def _copy_gateway_api_crds(go: Path, target: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from devcluster.build import STOPPED
 from devcluster.images.archive import archive
 from devcluster.toolchain import BuildError
 
@@ -15,6 +16,9 @@ def main() -> int:
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nstopped; layers that are built already stay in the cache", file=sys.stderr)
+        return STOPPED
     return 0
 
 

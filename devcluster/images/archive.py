@@ -11,6 +11,7 @@ from typing import TextIO
 
 from devcluster import in_use, recipe
 from devcluster.build import build
+from devcluster.build_faults import told_of
 from devcluster.build_lock import only_builder
 from devcluster.cache import CHECKOUT, cache_folder, keyed_folder, move_into_place
 from devcluster.images import layout as oci
@@ -80,13 +81,14 @@ def archive() -> Path:
             raise BuildError(str(error)) from error
     for part in (recipe.TRAEFIK, recipe.PAUSE):
         build(part)
-    folder = _folder()
-    path = folder / FILE
-    if not _kept(path):
-        with only_builder():
-            if not _kept(path):  # nor made by the one we waited for
-                _make(folder)
-                _kept(path)
+    with told_of("the images"):
+        folder = _folder()
+        path = folder / FILE
+        if not _kept(path):
+            with only_builder():
+                if not _kept(path):  # nor made by the one we waited for
+                    _make(folder)
+                    _kept(path)
     return path
 
 
