@@ -56,6 +56,12 @@ def test_the_interval_stays_between_a_block_and_the_context(context: int, return
     assert interval % 512 == 0
 
 
+def test_a_short_or_empty_context_is_one_block() -> None:
+    assert interval_tokens(COST, 300, 0.0) == 512
+    assert interval_tokens(COST, 0, 0.0) == 512
+    assert interval_tokens(COST, 1_024, 0.0) == 1_024
+
+
 @pytest.mark.parametrize(
     ("checkpoints", "matched", "usable"),
     [((), 5000, 0), ((1024, 4096), 1023, 0), ((1024, 4096), 1024, 1024), ((1024, 4096), 9000, 4096)],
@@ -76,12 +82,31 @@ def test_the_return_rate_is_learnt_from_gaps() -> None:
     assert rates.per_second("chat") == pytest.approx(1.0, rel=0.01)
 
 
+def test_a_fifth_of_the_newest_gap_enters_the_smoothed_one() -> None:
+    rates = ReturnRates()
+    rates.note("chat", 10_000_000_000)
+    rates.note("chat", 5_000_000_000)
+    assert rates.per_second("chat") == pytest.approx(1 / 9)
+    assert rates.per_second("other") == 0
+
+
 def test_a_checkpoint_goes_to_the_slowest_tier_that_hardly_delays_the_first_token() -> None:
     tiers = [HBM, DRAM, SSD]
     # 14.4 ms from SSD: within 5 % of 300 ms, not within 5 % of 100 ms.
     assert tier_of(ObjectClass.CHECKPOINT, 100_000_000, tiers, 300_000_000) is SSD
     assert tier_of(ObjectClass.CHECKPOINT, 100_000_000, tiers, 100_000_000) is DRAM
     assert tier_of(ObjectClass.CHECKPOINT, 10**12, tiers, 1) is HBM
+
+
+def test_a_checkpoint_that_takes_just_its_share_of_the_time_may_stay_there() -> None:
+    slow = Tier("slow", LinkModel(0, 1_000_000_000))
+    assert tier_of(ObjectClass.CHECKPOINT, 5, [HBM, slow], 100) is slow
+    assert tier_of(ObjectClass.CHECKPOINT, 5, [HBM, slow], 99) is HBM
+    assert tier_of(ObjectClass.CHECKPOINT, 5, [HBM, slow], 99, share_percent=6) is slow
+
+
+def test_below_the_top_of_two_tiers_is_the_lower_one() -> None:
+    assert tier_of(ObjectClass.NEWEST_CHECKPOINT, 1, [HBM, SSD], 1) is SSD
 
 
 def test_other_classes_have_their_place() -> None:

@@ -55,6 +55,37 @@ def test_the_fit_finds_the_share_and_the_mean_that_it_was_fed() -> None:
     assert fit.chance(0, ahead) == pytest.approx(expected, rel=0.01)
 
 
+def test_the_chance_of_a_class_is_its_share_and_its_rate_with_one_of_each_assumed() -> None:
+    # 2 of 4 uses were followed, after 20 in all: a share of 3/6, and 3 returns in 20 + 10.
+    fit = ReuseFit(uses=4, returns=2, waited_ns=20)
+    alive = 0.5 * math.exp(-0.1 * 30)
+    assert fit.chance(30, 10) == pytest.approx(alive * (1 - math.exp(-1)) / (0.5 + alive))
+    assert ReuseFit().chance(0, 10) == pytest.approx(0.5 * (1 - math.exp(-0.1 * 10)))
+
+
+def test_a_use_at_the_same_moment_is_a_return_without_a_wait() -> None:
+    fit = ReuseFit()
+    use = use_of(1, 7, "")
+    fit.note(use)
+    use.again(7, 2)
+    fit.note(use)
+    assert (fit.uses, fit.returns, fit.waited_ns) == (2, 1, 0)
+
+
+def test_an_object_stands_as_its_class_does_after_its_time_without_use() -> None:
+    rule = ClassWise(lifetime_ns=10)
+    rule.fits["chat"] = ReuseFit(uses=4, returns=2, waited_ns=20)
+    assert rule.standing("chat", (70, 3), 100) == rule.fits["chat"].chance(30, 10)
+
+
+def test_of_classes_that_stand_alike_the_first_by_name_lets_go() -> None:
+    rule = ClassWise()
+    residents = Residents(rule)
+    for item, group in ((1, "mail"), (2, "chat")):
+        residents.add(use_of(item, 5, group), (5, 0))
+    assert residents.pop(10) == 2
+
+
 @given(st.floats(0, 1e12), st.floats(1, 1e12), st.integers(0, 50), st.integers(0, 50))
 def test_a_chance_is_one_and_falls_with_age(age: float, ahead: float, returns: int, more: int) -> None:
     fit = ReuseFit(uses=returns + more, returns=returns, waited_ns=returns * 1e9)

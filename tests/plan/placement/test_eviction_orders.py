@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kvpool.plan.placement.eviction import NEVER, EvictionRule, Use
 from kvpool.plan.placement.orders import Aged, Belady, Ewma, Frequency, Predicted, Recency
 from kvpool.plan.placement.policies import NAMES, rule_named
-from kvpool.plan.placement.residents import Residents
+from kvpool.plan.placement.residents import SLACK, Residents
 
 SECOND = 1_000_000_000
 HISTORIES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), min_size=1, max_size=60)
@@ -74,6 +74,23 @@ def test_a_gap_is_smoothed_with_half_of_the_newest() -> None:
     assert (use.gap_ns, use.waited_ns) == (15, 20)
 
 
+def test_a_gap_of_no_time_is_a_gap() -> None:
+    use = Use(1, 5, 0)
+    use.again(5, 1)
+    use.again(15, 2)
+    assert use.gap_ns == 5
+    # Object 1 was used twice at the same moment, 2 and 3 once: they go first.
+    assert leaving(Ewma(), [(1, 0), (1, 0), (2, 5), (3, 1)]) == [2, 3, 1]
+
+
+def test_the_next_use_is_what_is_known_of_it_now() -> None:
+    use = Use(1, 0, 0, next_ns=10)
+    use.again(10, 1, next_ns=30)
+    assert use.next_ns == 30
+    use.again(30, 2)
+    assert use.next_ns == NEVER
+
+
 def test_belady_lets_the_object_go_whose_next_use_is_farthest() -> None:
     rule = Belady()
     residents = Residents(rule)
@@ -101,6 +118,24 @@ def test_keys_that_were_replaced_do_not_pile_up() -> None:
         use.again(turn, turn)
         residents.add(use, (turn,))
     assert sum(len(heap) for heap in residents._heaps.values()) < 100
+
+
+def test_keys_are_swept_only_when_most_of_them_were_replaced_and_the_order_stays() -> None:
+    residents = Residents(Recency())
+    uses = {item: Use(item, 0, 0) for item in range(100)}
+    newest: dict[int, int] = {}
+
+    def add(turn: int) -> int:
+        # Every key once in an order that jumps about.
+        item = turn * 37 % 100
+        newest[item] = turn * 7919 % 10_007
+        residents.add(uses[item], (newest[item],))
+        return len(residents._heaps[""])
+
+    most = SLACK + 2 * 100
+    assert [add(turn) for turn in range(most)] == list(range(1, most + 1))
+    assert add(most) == 100
+    assert [residents.pop(0) for _ in range(100)] == sorted(newest, key=lambda item: newest[item])
 
 
 def test_objects_that_were_taken_out_do_not_leave() -> None:

@@ -44,6 +44,35 @@ def test_a_block_that_the_host_still_has_leaves_hbm_without_a_copy() -> None:
     assert exclusive.evict(both).place is Place.HOST
 
 
+@pytest.mark.parametrize(
+    ("block", "may"),
+    [
+        (Block(Place.HBM), True),
+        (Block(Place.HOST), True),
+        (Block(Place.LOADING), False),
+        (Block(Place.EVICTING), False),
+        (Block(Place.HBM, hbm_readers=1), False),
+        (Block(Place.HOST, host_readers=1), False),
+        (Block(Place.BOTH, host_readers=1), False),
+    ],
+)
+def test_a_block_may_be_dropped_at_rest_when_nobody_reads_it(block: Block, may: bool) -> None:
+    assert block.may_be_dropped is may
+
+
+def test_readers_are_counted_on_each_side_by_itself() -> None:
+    block = exclusive.pin_hbm(exclusive.pin_hbm(Block(Place.BOTH, host_readers=5)))
+    assert block == Block(Place.BOTH, host_readers=5, hbm_readers=2)
+    assert exclusive.unpin_hbm(block) == Block(Place.BOTH, host_readers=5, hbm_readers=1)
+    assert exclusive.pin_host(block) == Block(Place.BOTH, host_readers=6, hbm_readers=2)
+    assert exclusive.unpin_hbm(Block(hbm_readers=1)) == Block()
+
+
+def test_the_host_slot_stays_until_the_last_reader_left_and_the_copy_arrived() -> None:
+    assert exclusive.unpin_host(Block(Place.BOTH, host_readers=2)) == Block(Place.BOTH, host_readers=1)
+    assert exclusive.unpin_host(Block(Place.LOADING, host_readers=1)) == Block(Place.LOADING)
+
+
 def test_a_failed_copy_leaves_the_block_where_it_was() -> None:
     assert exclusive.load_failed(exclusive.promote(Block(Place.HOST))) == Block(Place.HOST)
     assert exclusive.evict_failed(exclusive.evict(Block(Place.HBM))) == Block(Place.HBM)
@@ -55,6 +84,13 @@ def test_a_failed_copy_leaves_the_block_where_it_was() -> None:
         (exclusive.promote, Block(Place.HBM), "in HBM cannot be promoted; it has to be in Host"),
         (exclusive.evict, Block(Place.HBM, hbm_readers=2), "2 readers in HBM cannot be evicted"),
         (exclusive.pin_hbm, Block(Place.EVICTING), "in Evicting cannot be read in HBM"),
+        (exclusive.loaded, Block(Place.HOST), "in Host cannot be acknowledged as loaded"),
+        (exclusive.load_failed, Block(Place.HBM), "in HBM cannot be given up while it loads"),
+        (exclusive.evict, Block(Place.LOADING), "in Loading cannot be evicted; it has to be in HBM or Both"),
+        (exclusive.evicted, Block(Place.HBM), "in HBM cannot be acknowledged as evicted"),
+        (exclusive.evict_failed, Block(Place.HBM), "in HBM cannot be given up while it is evicted"),
+        (exclusive.pin_host, Block(Place.HBM), "in HBM cannot be read in host memory"),
+        (exclusive.unpin_hbm, Block(Place.BOTH, host_readers=1), "in Both has no reader in HBM"),
         (exclusive.unpin_host, Block(Place.HOST), "has no reader in host memory"),
         (exclusive.unpin_hbm, Block(Place.HBM), "has no reader in HBM"),
     ],

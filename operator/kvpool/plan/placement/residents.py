@@ -16,10 +16,9 @@ class Residents:
     Objects in use are simply not in it: take them out while a request reads them.
     """
 
-    __slots__ = ("_heaps", "_keys", "_rule", "_standing")
+    __slots__ = ("_heaps", "_keys", "_standing")
 
     def __init__(self, rule: EvictionRule) -> None:
-        self._rule = rule
         self._standing = rule.standing if isinstance(rule, GroupedRule) else None
         self._heaps: dict[str, list[tuple[Key, int]]] = {}
         self._keys: dict[int, tuple[Key, str]] = {}

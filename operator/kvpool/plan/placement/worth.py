@@ -87,15 +87,18 @@ def reclaim(branches: Sequence[Branch], sizes: Sizes, timing: TimingModel, wante
             continue
         now = chain.score_of(position, sizes, timing)
         if now > known:
-            # An older neighbour went meanwhile: it saves more than it did.
+            # A neighbour went meanwhile: it saves more than it did, or holds less.
             heapq.heappush(heap, (now, place, position))
             continue
-        chain.positions.remove(position)
+        neighbours = chain.drop(position)
         drops.append(Drop(chain.branch.name, position, True, sizes.checkpoint_bytes))
         freed += sizes.checkpoint_bytes
         if freed < wanted_bytes and chain.is_dead_behind:
             drops.append(chain.cut(sizes.token_bytes))
             freed += drops[-1].freed_bytes
+        # More KV goes with a neighbour now, so it may also be worth less than what is noted of it.
+        for neighbour in neighbours:
+            heapq.heappush(heap, (chain.score_of(neighbour, sizes, timing), place, neighbour))
     return drops
 
 
@@ -122,6 +125,12 @@ class _Chain:
             # Its KV goes with it.
             held += max(0, self.kv_tokens - max(older, self.branch.floor)) * sizes.token_bytes
         return score(reuse, checkpoint_saves_ns(timing, position, older), held)
+
+    def drop(self, position: int) -> list[int]:
+        """Give up a checkpoint. Returns the checkpoints that were next to it: their scores change."""
+        index = self.positions.index(position)
+        del self.positions[index]
+        return self.positions[max(0, index - 1) : index + 1]
 
     @property
     def last(self) -> int:
