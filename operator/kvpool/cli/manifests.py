@@ -8,6 +8,7 @@ import yaml
 
 from kvpool.cli.faults import CliError
 from kvpool.cli.pausing import MANAGER
+from kvpool.cli.texts import documents_of
 from kvpool.cluster.errors import Terminal
 from kvpool.cluster.reads import find
 from kvpool.cluster.resources import OWN_RESOURCES, Obj, Resource
@@ -27,7 +28,7 @@ def read_manifests(file: str, stdin: TextIO, namespace: str) -> list[Obj]:
         text = stdin.read(_LIMIT_BYTES + 1) if file == "-" else Path(file).read_text(encoding="utf-8")
         if len(text) > _LIMIT_BYTES:
             raise CliError(f"{file} has more than {_LIMIT_BYTES >> 20} MiB")
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+        documents = [document for document in documents_of(text) if document is not None]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CliError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if not documents:

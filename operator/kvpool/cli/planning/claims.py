@@ -21,10 +21,10 @@ from kvpool.cli.answer import answer_as
 from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.claim_files import setting_of
-from kvpool.cli.planning.documents import documents_of
 from kvpool.cli.planning.output import output_flag
 from kvpool.cli.planning.suggestions import faults_of, suggestion
 from kvpool.cli.planning.trace_files import open_workload
+from kvpool.cli.texts import documents_of
 from kvpool.cli.views.claims import ClaimAnswer, claims_screen
 from kvpool.sim.claims.experiment import Experiment
 from kvpool.sim.claims.register import EXPERIMENTS

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from kvpool.cli.faults import CliError
 from kvpool.cli.planning.suggestions import faults_of
+from kvpool.cli.texts import documents_of
 
 LIMIT_BYTES: Final = 16 * 2**20
 
@@ -32,26 +33,12 @@ def read_document(file: str) -> object:
         if len(text) > LIMIT_BYTES:
             raise CliError(f"{file} has more than {LIMIT_BYTES >> 20} MiB")
         documents = [document for document in documents_of(text) if document is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        # ValueError: bytes that are no UTF-8, and a path with a NUL in it.
         raise CliError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if len(documents) != 1:
         raise CliError(f"{file} holds {len(documents)} documents; write exactly one")
     return documents[0]
-
-
-def documents_of(text: str) -> list[object]:
-    """Return the documents of a YAML or JSON text.
-
-    Raises:
-        yaml.YAMLError: when it is none, whatever PyYAML itself stumbles over.
-    """
-    try:
-        return list(yaml.safe_load_all(text))
-    except RecursionError:
-        raise yaml.YAMLError("it is nested too deeply") from None
-    except (ValueError, KeyError, AttributeError) as error:
-        # PyYAML lets through what Python says of 2020-99-99, of !!int x, and of !!bool x.
-        raise yaml.YAMLError(f"a value is not what its form or tag says: {error}") from None
 
 
 def read_model(file: str, model: type[_M]) -> _M:

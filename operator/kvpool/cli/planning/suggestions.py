@@ -1,5 +1,7 @@
 """Says which known word a misspelt one was probably meant to be, and where in a document it stands."""
 
+import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final, get_args
@@ -11,6 +13,24 @@ from kvpool.plan.nearest_name import nearest_name
 
 _QUOTED: Final = re.compile(r"'([^']*)'")
 """A known value, in the list that a message has."""
+MOST_SHOWN: Final = 60
+"""Characters of a wrong value."""
+_BOUNDS: Final = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_WANTED: Final = (
+    (("int_parsing", "int_type", "int_from_float"), "is no whole number: write digits alone"),
+    (("int_parsing_size",), "has too many digits"),
+    (("float_parsing", "float_type", "finite_number"), "is no number"),
+    (("bool_parsing", "bool_type"), "is neither true nor false"),
+    (("string_type",), "is no text: write it in quotes"),
+    (("tuple_type", "list_type"), "is no list: write [...], or one entry a line after -"),
+    (("model_type", "dict_type", "model_attributes_type"), "is no set of fields: write NAME: VALUE"),
+)
+"""By what pydantic calls a fault: what people should know of it."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -49,7 +69,29 @@ def _told(model: type[BaseModel], fault: ErrorDetails) -> str:
         known = _QUOTED.findall(fault["ctx"]["expected"])
         near = suggestion(str(fault["input"]), known)
         return f"{place}: no such value {fault['input']!r}{near or '; known are ' + ', '.join(known)}"
-    return f"{place or 'the document'}: {message.removeprefix('Value error, ')}"
+    return f"{place or 'the document'}: {_plain(fault) or message.removeprefix('Value error, ')}"
+
+
+def _plain(fault: ErrorDetails) -> str:
+    """The value and what it should be; empty when pydantic says it as well."""
+    kind, limits = fault["type"], fault.get("ctx", {})
+    if isinstance(fault["input"], float) and math.isnan(fault["input"]):
+        kind = "finite_number"  # it is on no side of a bound
+    if kind in _BOUNDS:
+        words, limit = _BOUNDS[kind]
+        return f"{_shown(fault['input'])} must be {words} {limits[limit]:g}"
+    if kind == "too_short":
+        return f"has {limits['actual_length']} entries, and needs {limits['min_length']} or more"
+    if kind == "too_long":
+        return f"has more than {limits['max_length']} entries, which is the most"
+    wanted = next((words for kinds, words in _WANTED if kind in kinds), "")
+    return f"{_shown(fault['input'])} {wanted}" if wanted else ""
+
+
+def _shown(value: object) -> str:
+    """A value as people write it, the beginning of a long one."""
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def path_of(where: Sequence[int | str]) -> str:
