@@ -52,7 +52,16 @@ POD: dict[str, Any] = {
         ],
     },
     "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]},
-    "status": {"phase": "Running", "podIP": "10.1.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
+    "status": {
+        "phase": "Running",
+        "podIP": "10.1.0.1",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [
+            {"name": "gone", "state": {"terminated": {"exitCode": 1}}},
+            {"name": "main", "state": {"running": {"startedAt": "2026-01-02T03:05:00Z"}}},
+            {"name": "side", "state": {"running": {"startedAt": "2026-01-02T03:04:00Z"}}},
+        ],
+    },
 }
 
 
@@ -116,6 +125,7 @@ def test_a_pod_is_read() -> None:
         owner="StatefulSet/engines",
         resource_version="7",
         created_at="2026-01-02T03:00:00Z",
+        started_at="2026-01-02T03:05:00Z",
     )
 
 

@@ -115,7 +115,7 @@ class Ratio(Model):
 
 
 class SlowStart(Model):
-    """How a newly bound slot's weight rises."""
+    """How the weight of a slot rises that was newly bound, or whose engine started anew."""
 
     steps: Annotated[
         tuple[Annotated[int, Field(ge=1, le=100)], ...],
@@ -236,7 +236,7 @@ class Routing(Model):
     guards: Guards = Guards()
     """When CompletionTime gives all the same."""
     slow_start: SlowStart = SlowStart()
-    """How a newly bound slot's weight rises."""
+    """How the weight of a slot rises that was newly bound, or whose engine started anew."""
     failure_mode: Literal["FailClose", "FailOpen"] = "FailClose"
     """When no slot may serve: FailClose writes all weights 0, FailOpen keeps the last ones."""
     on_delete: Literal["FreezeLast", "Remove"] = "FreezeLast"

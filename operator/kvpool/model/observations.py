@@ -46,6 +46,8 @@ class PodFact:
     resource_version: str = ""
     created_at: str = ""
     """RFC 3339; empty when unknown."""
+    started_at: str = ""
+    """RFC 3339 in UTC of the newest start of any of its containers that runs; empty when unknown."""
     unschedulable: str = ""
     """Why the scheduler finds no place for it, in its own words; empty when it has one or did not say."""
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from kvpool.api.common import Role
+from kvpool.api.conditions import ConditionType, find_condition
 from kvpool.api.duration import parse_duration
 from kvpool.api.engineslot import EngineSlot
 from kvpool.api.kvnode import DeviceVerdict
@@ -73,7 +74,7 @@ def slot_weight(draft: Draft, group: PDGroup, slot: EngineSlot) -> SlotWeight:
         why = Reason("NotAttached", f"no engine is attached under epoch {slot.spec.epoch}")
     if why is not None:
         return SlotWeight(key_of(slot), 0, endpoint, pod_uid, why)
-    percent, reason = _ramp(draft, group, slot)
+    percent, reason = _ramp(draft, group, slot, pod_uid)
     share, pressed = draft.shares.share(group, slot, lambda other: _share_before(draft, group, other))
     weight = max(1, FULL_WEIGHT * percent * share // 10_000)
     if pressed is not None and reason.code != SLOW_START:
@@ -104,10 +105,10 @@ def _why_zero(draft: Draft, slot: EngineSlot) -> Reason | None:
     return None
 
 
-def _ramp(draft: Draft, group: PDGroup, slot: EngineSlot) -> tuple[int, Reason]:
-    """Return the percent of the full weight that the slot has worked its way up to."""
+def _ramp(draft: Draft, group: PDGroup, slot: EngineSlot, pod_uid: str) -> tuple[int, Reason]:
+    """Return the percent of the full weight that the slot's engine has worked its way up to."""
     slow = group.spec.routing.slow_start
-    since = _serving_since(draft, slot)
+    since = _rising_since(draft, slot, pod_uid)
     if since is None:
         return 100, Reason("Serving", "full weight")
     step_seconds = parse_duration(slow.step_time)
@@ -123,9 +124,33 @@ def _ramp(draft: Draft, group: PDGroup, slot: EngineSlot) -> tuple[int, Reason]:
 
 def _share_before(draft: Draft, group: PDGroup, slot: EngineSlot) -> int:
     """Return the share that routers give a slot: its weight, but for one that rises, which says no share."""
-    if _ramp(draft, group, slot)[1].code == SLOW_START:
+    engine = attached(draft.snapshot, slot, draft.pods, draft.now)
+    if engine is None or _ramp(draft, group, slot, engine.pod_uid)[1].code == SLOW_START:
         return 0
     return weight_to_show(draft.snapshot, group, slot, slot.status.weight_asked)
+
+
+def _rising_since(draft: Draft, slot: EngineSlot, pod_uid: str) -> float | None:
+    """When the ramp began: as the slot first served, or served again with an engine that started since.
+
+    A container that started later makes an engine of the same epoch cold only together with a break in
+    service: it may have been a side-car. None as in `_serving_since`.
+    """
+    first = _serving_since(draft, slot)
+    if first is None or not _started_after(draft, pod_uid, first):
+        return first
+    serving = find_condition(slot.status.conditions, ConditionType.SERVING)
+    if serving is None or serving.status != "True" or serving.last_transition_time is None:
+        return draft.now.monotonic_seconds
+    return max(first, draft.now.monotonic_of(serving.last_transition_time))
+
+
+def _started_after(draft: Draft, pod_uid: str, moment: float) -> bool:
+    pod = draft.pods.by_uid(pod_uid)
+    try:
+        return pod is not None and draft.now.monotonic_of(pod.started_at) > moment
+    except (TypeError, ValueError):
+        return False  # nobody knows when it started
 
 
 def _serving_since(draft: Draft, slot: EngineSlot) -> float | None:

@@ -114,8 +114,18 @@ def _pod(raw: Raw) -> PodFact:
         owner=_controller(metadata),
         resource_version=_text(metadata.get("resourceVersion") or ""),
         created_at=_text(metadata.get("creationTimestamp") or ""),
+        started_at=_started_at(status),
         unschedulable=_unschedulable(status),
     )
+
+
+def _started_at(status: Raw) -> str:
+    """The newest start of a container that runs; kubelets write all of them in UTC, so that texts compare."""
+    starts = (
+        ((entry.get("state") or {}).get("running") or {}).get("startedAt") or ""
+        for entry in status.get("containerStatuses") or ()
+    )
+    return max(map(_text, starts), default="")
 
 
 def _unschedulable(status: Raw) -> str:

@@ -10,8 +10,9 @@ import pytest
 from kvpool.api.common import Role
 from kvpool.api.supernode import EvidenceClass
 from kvpool.model.decisions import SlotWeight
+from kvpool.model.ids import ObjectKey
 from kvpool.plan.weights import weights
-from tests.builders.failover import GROUP, World, two_racks
+from tests.builders.failover import GROUP, NAMESPACE, World, two_racks
 
 SLOT = "chat-decode-0"
 
@@ -130,6 +131,73 @@ def test_a_slot_rises_step_by_step_after_it_first_served() -> None:
     assert list(steps) == [0, 10, 25, 50, 100]
     moments = list(steps.values())
     assert [later - earlier for earlier, later in pairwise(moments[2:])] == [15, 15]
+
+
+def rises(world: World, seconds: int = 60) -> dict[int, float]:
+    """The weights that the router takes one after the other, each with the second it first had it."""
+    begin, steps = world.now_seconds, {world.router[SLOT]: 0.0}
+    for _ in range(seconds):
+        world.tick(1.0)
+        world.round()
+        steps.setdefault(world.router[SLOT], world.now_seconds - begin)
+    return steps
+
+
+def lose_engine(world: World) -> None:
+    """The engine's stream breaks; for a while nobody sits on the seat."""
+    world.hosts["node-1"].stop_engines()
+    for _ in range(3):
+        world.tick(1.0)
+        world.round(work=False)
+    assert world.router[SLOT] == 0
+
+
+def start_anew(world: World, started_at: str, name: str = "") -> None:
+    (engine,) = world.hosts["node-1"].engines
+    uid = f"uid-{name}" if name else engine.pod.uid
+    key = ObjectKey(NAMESPACE, name) if name else engine.pod.key
+    engine.pod = replace(engine.pod, key=key, uid=uid, started_at=started_at)
+
+
+@pytest.mark.parametrize("other_pod", ["", "decode-of-tomorrow"])
+def test_an_engine_that_starts_anew_on_its_seat_rises_step_by_step_again(other_pod: str) -> None:
+    world = serving_world()
+    epoch = world.slot().spec.epoch
+    lose_engine(world)
+    start_anew(world, world.stamp(), other_pod)
+    steps = rises(world)
+    assert list(steps) == [0, 10, 25, 50, 100]
+    moments = list(steps.values())
+    assert [later - earlier for earlier, later in pairwise(moments[1:])] == pytest.approx([15, 15, 15], abs=1)
+    assert world.slot().spec.epoch == epoch
+
+
+@pytest.mark.parametrize("started_at", ["", "2026-01-02T02:00:00Z", "long ago", "2026-01-02T02:00:00"])
+def test_an_engine_that_dials_again_without_a_new_start_has_its_whole_weight_at_once(
+    started_at: str,
+) -> None:
+    world = serving_world()
+    start_anew(world, started_at)
+    lose_engine(world)
+    assert list(rises(world)) == [0, 100]
+
+
+def test_a_side_car_that_starts_anew_takes_no_weight_from_an_engine_that_serves() -> None:
+    world = serving_world()
+    start_anew(world, world.stamp())
+    assert list(rises(world)) == [100]
+
+
+def test_a_new_leader_goes_on_with_the_ramp_of_an_engine_that_started_anew() -> None:
+    world = serving_world()
+    lose_engine(world)
+    start_anew(world, world.stamp())
+    before = rises(world, 20)
+    world.lead()
+    assert list(before) == [0, 10, 25]
+    after = rises(world)
+    assert list(after) == [25, 50, 100]
+    assert after[50] == pytest.approx(15 - (20 - before[25]), abs=1)
 
 
 def test_the_plan_names_the_moment_of_the_next_step() -> None:
