@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
+import pytest
 import yaml
 
 from devcluster.controlplane import ControlPlane
@@ -91,6 +92,24 @@ def test_credentials_that_are_not_accepted_are_told(kvpool_plane: ControlPlane, 
     ran = run_plugin("status", "--kubeconfig", str(path))
     assert ran.code == 2
     assert "the API server does not accept the credentials of" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("9" * 5000 + "h", f"'{'9' * 32}...' has more than 32 characters: write 5m or 1h30m"),
+        ("9" * 400 + "h", "has more than 32 characters"),
+        ("1h\n", "'1h\\n' is not a duration"),
+        ("-1h", "'-1h' is below 0, and a duration is not"),
+        ("0s", "must be above 0, not 0s"),
+    ],
+)
+def test_a_time_that_is_none_is_told_for_every_flag_that_takes_one(text: str, words: str) -> None:
+    for verb, flag in (("status", "--timeout"), ("timeline", "--since"), ("top", "--every")):
+        ran = run_plugin(verb, flag, text)
+        assert ran.code == 2
+        assert ran.err.startswith(f"error: {flag}")
+        assert words in ran.err
 
 
 def test_unknown_verbs_and_flags_are_usage_errors() -> None:

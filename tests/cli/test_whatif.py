@@ -124,10 +124,32 @@ def test_a_rate_of_failure_says_how_often_the_spares_are_enough(world: World, pl
         (("--lose", "node-1"), ("node-1", "node/NAME", "device/NODE/ID")),
         (("--lose", "node/nowhere"), ("knows no node 'nowhere'",)),
         (("--add", "tier=HBM:8Ti"), ("DRAM, CXL, SSD",)),
-        (("--add", "tier=CXL:lots"), ("lots",)),
+        (("--add", "tier=CXL:lots"), ("--add tier=CXL: 'lots' is no size: write 256Gi",)),
+        (("--add", "tier=CXL:8Ei"), ("must be 1Mi or more and below 8Ei, not 8Ei",)),
+        (("--add", f"tier=CXL:{'9' * 5000}"), (f"'{'9' * 32}...' is no size",)),
+        (("--add", "tier=CXL:0"), ("1Mi or more and below 8Ei, not 0",)),
+        (("--add", "tier=CXL:1023Ki"), ("1Mi or more and below 8Ei, not 1023Ki",)),
+        (("--add", "tier=CXL:-1Ti"), ("'-1Ti' is no size",)),
+        (("--add", "tier=CXL:+1Ti"), ("'+1Ti' is no size",)),
+        (("--add", "tier=CXL:\u0663Ti"), ("'\u0663Ti' is no size",)),
+        (("--add", "tier=CXL:0.0000001Ti"), ("'0.0000001Ti' is not a whole number of bytes",)),
         (("--add", "tier=SSD:8Ti"), ("no TierBudget gives SSD",)),
         (("--fail-rate", "0.1"), ("0.1%",)),
-        (("--fail-rate", "200%"), ("below 100%",)),
+        *(
+            (("--fail-rate", rate), (f"--fail-rate '{rate}': write a percentage above 0% and below 100%",))
+            for rate in (
+                "200%",
+                "100%",
+                "0%",
+                "0.000%",
+                "-1%",
+                "nan%",
+                "1e-99999999%",
+                "1/3%",
+                "\uff11%",
+                "1_0%",
+            )
+        ),
     ],
 )
 def test_a_question_that_cannot_be_asked_says_how_to_ask(
@@ -137,6 +159,45 @@ def test_a_question_that_cannot_be_asked_says_how_to_ask(
     assert ran.code == 2
     for word in words:
         assert word in " ".join(ran.err.split())
+
+
+def test_a_size_that_no_node_could_have_is_refused_with_what_would_do(world: World, plugin: Plugin) -> None:
+    ran = plugin("whatif", "--add", "tier=DRAM:3Mi")
+    assert ran.code == 2
+    nodes = int(ran.err.split("shared by ")[1].split()[0])
+    assert nodes >= 4
+    assert f"less than 1Mi on each: add {nodes}Mi or more" in " ".join(ran.err.split())
+    flags = [flag for _ in range(2 * nodes) for flag in ("--add", "tier=DRAM:7Ei")]
+    ran = plugin("whatif", *flags)
+    assert ran.code == 2
+    assert "perNode of TierBudget" in ran.err
+    assert "has to be below 8Ei: add less" in ran.err
+
+
+def test_more_of_one_tier_twice_is_the_sum_of_both(world: World, plugin: Plugin) -> None:
+    once = plugin("whatif", "--add", "tier=DRAM:3Ti", "-o", "json")
+    twice = plugin("whatif", "--add", "tier=DRAM:1Ti", "--add", "tier=DRAM:2Ti", "-o", "json")
+    assert once.document["if"][0].startswith("3Ti more of DRAM: ")
+    rows = [row_of(ran.document, "memory", "pool", f"{world.namespace}/chat") for ran in (once, twice)]
+    assert rows[0] == rows[1]
+    assert len(twice.document["if"]) == 1
+
+
+def test_a_lost_node_that_holds_nothing_costs_no_more_than_its_room(world: World, plugin: Plugin) -> None:
+    ran = plugin("whatif", "--lose", f"node/{world.node(4)}", "--lose", f"node/{world.node(4)}", "-o", "json")
+    slot = f"EngineSlot {world.namespace}/chat-decode-0"
+    assert not [deed for deed in ran.document["moves"] if deed["about"] == slot]
+    memory = row_of(ran.document, "memory", "pool", f"{world.namespace}/chat")
+    assert (memory["mostBefore"], memory["mostAfter"], memory["lost"]) == (4 * 64 * GIB, 3 * 64 * GIB, 0)
+    assert ran.document["if"] == [f"node {world.node(4)} goes dark for good"]
+
+
+def test_all_can_be_supposed_at_once(world: World, plugin: Plugin) -> None:
+    flags = ("--lose", f"node/{world.node(2)}", "--add", "tier=DRAM:8Ti", "--fail-rate", "99.999999999%")
+    said = plugin("whatif", *flags, "-o", "json").document["if"]
+    assert said[0] == f"node {world.node(2)} goes dark for good"
+    assert said[1].startswith("8Ti more of DRAM: ")
+    assert said[2] == "each accelerator is down 99.999999999% of the time"
 
 
 def test_the_table_says_what_is_supposed_and_what_follows(world: World, plugin: Plugin) -> None:

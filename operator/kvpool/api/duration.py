@@ -12,7 +12,9 @@ _PART: Final = re.compile(r"(\d+)(ms|s|m|h)")
 _TOO_FINE: Final = re.compile(r"^[0-9.]+(ns|us|\u00b5s|\u03bcs)$")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
-Duration = Annotated[str, Field(max_length=32, pattern=DURATION_PATTERN)]
+_LONGEST: Final = 32
+
+Duration = Annotated[str, Field(max_length=_LONGEST, pattern=DURATION_PATTERN)]
 
 
 PositiveDuration = Annotated[
@@ -28,19 +30,22 @@ def parse_duration(text: str) -> float:
     """Return the seconds that ``text`` stands for.
 
     Raises:
-        ValueError: when it is no duration, below 0, or of a unit below the millisecond.
+        ValueError: when it is no duration, below 0, of a unit below the millisecond, or longer than
+            the API takes.
     """
-    if not re.match(DURATION_PATTERN, text):
+    if len(text) > _LONGEST:
+        raise ValueError(f"'{text[:_LONGEST]}...' has more than {_LONGEST} characters: write 5m or 1h30m")
+    if not re.fullmatch(DURATION_PATTERN, text):
         raise ValueError(f"{text!r} {_fault(text)}: write 500ms, 60s, 5m or 1h30m")
     return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
 
 
 def _fault(text: str) -> str:
     """What is wrong with a text that is no duration."""
-    if re.match(DURATION_PATTERN, text.removeprefix("-")):
+    if re.fullmatch(DURATION_PATTERN, text.removeprefix("-")):
         return "is below 0, and a duration is not"
-    if _TOO_FINE.match(text):
+    if _TOO_FINE.fullmatch(text):
         return "is too small, and the smallest unit is ms"
-    if re.match(DURATION_PATTERN, text.replace(".", "")):
+    if re.fullmatch(DURATION_PATTERN, text.replace(".", "")):
         return "has a fraction, and a duration is whole numbers of h, m, s and ms"
     return "is not a duration"

@@ -21,9 +21,15 @@ QUANTITY_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
 
 WHOLE_PATTERN: Final = QUANTITY_PATTERN.replace(r"(\.[0-9]+)?", "")
 
-Quantity = Annotated[str, Field(max_length=32, pattern=QUANTITY_PATTERN)]
+_LONGEST: Final = 32
 
-WholeBytes = Annotated[str, Field(max_length=32, pattern=WHOLE_PATTERN)]
+LEAST_SIZE_BYTES: Final = 2**20
+SIZE_END_BYTES: Final = 2**63
+"""8Ei: sizes are below it."""
+
+Quantity = Annotated[str, Field(max_length=_LONGEST, pattern=QUANTITY_PATTERN)]
+
+WholeBytes = Annotated[str, Field(max_length=_LONGEST, pattern=WHOLE_PATTERN)]
 """A quantity that kvpool writes with `format_quantity`: never a fraction."""
 
 
@@ -66,6 +72,21 @@ def parse_quantity(text: str) -> int:
     if exact != exact.to_integral_value():
         raise ValueError(f"{text!r} is not a whole number of bytes")
     return int(exact)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size in a flag, within what the API takes as a `PositiveSize`.
+
+    Raises:
+        ValueError: when the API would refuse it.
+    """
+    if len(text) > _LONGEST or re.fullmatch(QUANTITY_PATTERN, text) is None:
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        raise ValueError(f"{shown!r} is no size: write 256Gi, 1.5Ti or 4096Mi")
+    size_bytes = parse_quantity(text)
+    if not LEAST_SIZE_BYTES <= size_bytes < SIZE_END_BYTES:
+        raise ValueError(f"a size must be 1Mi or more and below 8Ei, not {text}")
+    return size_bytes
 
 
 def format_quantity(size_bytes: int) -> str:

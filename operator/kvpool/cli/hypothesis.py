@@ -1,17 +1,21 @@
 """What a person asks `whatif` about: read from flags, held against the cluster, and put into its Snapshot."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
-from kvpool.api.quantity import parse_quantity
+from kvpool.api.quantity import SIZE_END_BYTES, parse_size
 from kvpool.cli.faults import CliError
 from kvpool.model.ids import DeviceRef
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.demand import TIER_ORDER
-from kvpool.plan.sizes import listed, short_size
+from kvpool.plan.sizes import MEBIBYTE, bytes_or_none, listed, short_size
 from kvpool.world.hypotheses import add_capacity, delete_node, lose_device, lose_node, nodes_with_budget
+
+_PERCENTAGE: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{1,15})?%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Hypothesis:
     devices: tuple[DeviceRef, ...] = ()
     """Accelerators that are lost, on nodes that stay."""
     added: tuple[tuple[str, int], ...] = ()
-    """Tiers and the bytes that are added to them."""
+    """Tiers, each once, and the bytes that are added to them."""
     down: Fraction | None = None
     """Share of the time that each accelerator is down; None: not asked."""
 
@@ -34,7 +38,7 @@ class Hypothesis:
         return cls(
             nodes=tuple(sorted({node for node, device in places if not device})),
             devices=tuple(sorted({DeviceRef(node, device) for node, device in places if device})),
-            added=tuple(_addition(text) for text in added),
+            added=_sums(_addition(text) for text in added),
             down=_share(fail_rate) if fail_rate is not None else None,
         )
 
@@ -51,9 +55,9 @@ class Hypothesis:
                 found = listed(sorted(ids)) or "none"
                 raise CliError(f"--lose: node {ref.node} has no device {ref.device!r}; it has {found}")
         for tier, size in self.added:
-            if not nodes_with_budget(snapshot, tier):
-                text = f"no TierBudget gives {tier} to any node: add the tier to one first"
-                raise CliError(f"--add tier={tier}:{short_size(size)}: {text}")
+            wrong = _why_not_added(snapshot, tier, size)
+            if wrong:
+                raise CliError(f"--add tier={tier}:{short_size(size)}: {wrong}")
 
     def struck(self, snapshot: Snapshot, now: Instant) -> Snapshot:
         """Return the snapshot right after it happened; lost Nodes are still listed."""
@@ -81,7 +85,7 @@ class Hypothesis:
             share = short_size(size // len(nodes))
             found.append(f"{short_size(size)} more of {tier}: {share} on each of {len(nodes)} nodes")
         if self.down is not None:
-            found.append(f"each accelerator is down {float(self.down * 100):g}% of the time")
+            found.append(f"each accelerator is down {float(self.down * 100):.15g}% of the time")
         return found
 
 
@@ -102,19 +106,38 @@ def _addition(text: str) -> tuple[str, int]:
         known = ", ".join(TIER_ORDER)
         raise CliError(f"--add {text!r} is not tier=TIER:SIZE with one of {known}: write tier=CXL:8Ti")
     try:
-        size_bytes = parse_quantity(size)
+        return tier, parse_size(size)
     except ValueError as error:
-        raise CliError(f"--add {text!r}: {error}") from None
-    if size_bytes <= 0:
-        raise CliError(f"--add {text!r}: the size must be above 0, not {size}")
-    return tier, size_bytes
+        raise CliError(f"--add tier={tier}: {error}") from None
+
+
+def _sums(additions: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    sums: dict[str, int] = {}
+    for tier, size_bytes in additions:
+        sums[tier] = sums.get(tier, 0) + size_bytes
+    return tuple(sums.items())
+
+
+def _why_not_added(snapshot: Snapshot, tier: str, added_bytes: int) -> str:
+    """Why the nodes cannot have so much more of a tier; empty when they can."""
+    nodes = nodes_with_budget(snapshot, tier)
+    if not nodes:
+        return f"no TierBudget gives {tier} to any node: add the tier to one first"
+    if added_bytes // len(nodes) < MEBIBYTE:
+        least = short_size(len(nodes) * MEBIBYTE)
+        return f"shared by {len(nodes)} nodes that is less than 1Mi on each: add {least} or more"
+    budgets = add_capacity(snapshot, tier, added_bytes).budgets
+    for name, budget in sorted(budgets.items()):
+        for entry in budget.spec.tiers:
+            size_bytes = bytes_or_none(entry.per_node) or 0
+            if entry.name == tier and size_bytes >= SIZE_END_BYTES:
+                each = short_size(size_bytes)
+                return f"perNode of TierBudget {name} would be {each}, and has to be below 8Ei: add less"
+    return ""
 
 
 def _share(text: str) -> Fraction:
-    try:
-        share = Fraction(text.removesuffix("%")) / 100
-    except (ValueError, ZeroDivisionError):
-        raise CliError(f"--fail-rate {text!r} is no percentage: write 0.1%") from None
-    if not text.endswith("%") or not 0 < share < 1:
+    share = Fraction(text.removesuffix("%")) / 100 if _PERCENTAGE.fullmatch(text) else Fraction(0)
+    if not 0 < share < 1:
         raise CliError(f"--fail-rate {text!r}: write a percentage above 0% and below 100%, such as 0.1%")
     return share
