@@ -28,6 +28,14 @@ from kvpool.plan.timing.shapes import Ranks
 
 _SETTINGS: Final = ShareSettings()
 
+FIGURE_GRACE_SECONDS: Final = 60.0
+"""How long an engine keeps its share after its last figure: one that comes and goes moves no weight.
+
+Nobody is held back for longer by what was true once.
+"""
+
+_LATELY: Final = "it does not say how much of its KV memory is in use, and for a minute keeps"
+
 
 class ShareBook:
     """Shares of the slots of one snapshot."""
@@ -51,9 +59,10 @@ class ShareBook:
         if key not in self._known:
             self._known[key] = self._of_role(group, slot.spec.role, before)
         share, usage = self._known[key].get(slot.metadata.name, (FULL_SHARE, None))
-        if share >= FULL_SHARE or usage is None:
+        if share >= FULL_SHARE:
             return FULL_SHARE, None
-        text = f"{usage:.0%} of its KV memory is in use: it gets {share} for each 100 of the emptiest"
+        said = f"{usage:.0%} of its KV memory is in use: it gets" if usage is not None else _LATELY
+        text = f"{said} {share} for each 100 of the emptiest"
         return max(1, share), Reason("KVPressure", text)
 
     def _of_role(
@@ -67,9 +76,9 @@ class ShareBook:
             engine = attached(self._snapshot, slot, self._pods, self._now)
             if engine is not None:
                 usage = self._usage(slot, engine.pod_uid, known[1]) if known is not None else None
-                members.append(
-                    Member(slot.metadata.name, True, known[0] if known is not None else None, usage)
-                )
+                timing = known[0] if known is not None else None
+                keeps = timing is not None and usage is None and self._may_come(slot)
+                members.append(Member(slot.metadata.name, True, timing, usage, keeps))
                 previous[slot.metadata.name] = before(slot)
         if len(members) <= group.spec.routing.guards.small_pool:
             return {}
@@ -88,6 +97,20 @@ class ShareBook:
                 return None
             used += sum(told)
         return min(1.0, used / capacity_bytes) if capacity_bytes else None
+
+    def _may_come(self, slot: EngineSlot) -> bool:
+        """Whether a figure that is missing may be on its way: no agent of the slot lacks it for long."""
+        return all(
+            self._now.monotonic_seconds < self._last_word(seat.node) + FIGURE_GRACE_SECONDS
+            for seat in slot.spec.seats
+        )
+
+    def _last_word(self, node: str) -> float:
+        """When a node's figures ended, or were to begin: with this leader, or with the agent's stream."""
+        agent = self._snapshot.agents.get(node)
+        if agent is None:
+            return self._snapshot.leadership.since
+        return agent.hello_at if is_fresh(agent, self._now) else agent.reported_at
 
 
 def constants_of(snapshot: Snapshot, group: PDGroup, role: Role) -> tuple[TimingModel, int] | None:

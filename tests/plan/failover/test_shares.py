@@ -136,11 +136,44 @@ def test_what_is_not_known_makes_nobody_slower(five: World) -> None:
         assert set(given(snapshot, five).values()) == {(100, "Serving")}
 
 
-def test_a_report_that_is_too_old_counts_as_unknown(five: World) -> None:
-    snapshot = seen(five, {"n-1": 1.0})
+@pytest.mark.parametrize(
+    ("age_seconds", "weight"), [(9, (10, "KVPressure")), (11, (10, "KVPressure")), (60, (100, "Serving"))]
+)
+def test_a_report_that_is_too_old_keeps_the_share_for_a_minute_and_counts_as_unknown_then(
+    five: World, age_seconds: float, weight: tuple[int, str]
+) -> None:
+    snapshot = carried(seen(five, {"n-1": 1.0}), five)
+    old = replace(snapshot.agents["n-1"], reported_at=five.now.monotonic_seconds - age_seconds)
+    aged = replace(snapshot, agents={**snapshot.agents, "n-1": old})
+    assert given(aged, five)["n-1"] == weight
+
+
+def test_a_share_that_is_kept_says_so(five: World) -> None:
+    snapshot = carried(seen(five, {"n-1": 1.0}), five)
     old = replace(snapshot.agents["n-1"], reported_at=five.now.monotonic_seconds - 11)
     aged = replace(snapshot, agents={**snapshot.agents, "n-1": old})
-    assert given(aged, five)["n-1"] == (100, "Serving")
+    found = weights(aged, aged.groups[KEY], Role.DECODE, five.now).members
+    (said,) = (one.reason.message for one in found if one.weight == 10)
+    assert said.startswith(
+        "it does not say how much of its KV memory is in use, and for a minute keeps 10 for"
+    )
+
+
+@pytest.mark.parametrize(("leads_seconds", "weight"), [(1, (10, "KVPressure")), (60, (100, "Serving"))])
+def test_a_new_leader_that_has_not_heard_an_agent_keeps_the_share_for_a_minute(
+    five: World, leads_seconds: float, weight: tuple[int, str]
+) -> None:
+    snapshot = carried(seen(five, {"n-1": 1.0}), five)
+    silent = {node: agent for node, agent in snapshot.agents.items() if node != "n-1"}
+    leadership = replace(snapshot.leadership, since=five.now.monotonic_seconds - leads_seconds)
+    assert given(replace(snapshot, agents=silent, leadership=leadership), five)["n-1"] == weight
+
+
+def test_an_engine_that_never_had_a_share_gets_the_whole_one_though_it_says_nothing(five: World) -> None:
+    snapshot = seen(five, {"n-1": 1.0})
+    acks = tuple(replace(ack, weights={}) for ack in snapshot.acks)
+    agents = {**snapshot.agents, "n-1": replace(snapshot.agents["n-1"], engines=())}
+    assert given(replace(snapshot, acks=acks, agents=agents), five)["n-1"] == (100, "Serving")
 
 
 def test_a_small_pool_gets_the_same_everywhere(five: World) -> None:

@@ -55,6 +55,37 @@ def test_coming_and_going_is_never_held_back_by_the_step() -> None:
     assert shares([member("b", usage=0.1)], SETTINGS, {"b": 98}).by_name["b"] == 100
 
 
+@pytest.mark.parametrize(
+    ("usages", "before", "after"),
+    [
+        ({"a": 0.2, "b": None}, {"a": 100, "b": 10}, {"a": 100, "b": 10}),
+        ({"a": 0.2, "b": None}, {"a": 100, "b": 100}, {"a": 100, "b": 100}),
+        ({"a": 0.2, "b": None}, {"a": 100}, {"a": 100, "b": 100}),
+        ({"a": 0.2, "b": None}, {"a": 100, "b": 0}, {"a": 100, "b": 100}),
+        # Who says nothing is no measure: all others are as full as before, and get as much as before.
+        ({"a": 0.85, "b": 0.85, "c": None}, {"a": 100, "b": 100, "c": 100}, {"a": 100, "b": 100, "c": 100}),
+        ({"a": None, "b": None}, {"a": 100, "b": 55}, {"a": 100, "b": 55}),
+    ],
+)
+def test_a_figure_that_is_missing_for_a_moment_moves_no_share(
+    usages: dict[str, float | None], before: dict[str, int], after: dict[str, int]
+) -> None:
+    members = [replace(member(name, usage=use), keeps=use is None) for name, use in usages.items()]
+    assert dict(shares(members, SETTINGS, before).by_name) == after
+
+
+def test_a_figure_that_comes_and_goes_swings_nothing() -> None:
+    before = dict(shares([member("a"), member("b", usage=1.0)], SETTINGS).by_name)
+    for usage in (None, 1.0, None, 0.99, None):
+        coming = replace(member("b", usage=usage), keeps=usage is None)
+        assert dict(shares([member("a"), coming], SETTINGS, before).by_name) == before == {"a": 100, "b": 10}
+
+
+def test_who_is_not_healthy_keeps_nothing() -> None:
+    gone = replace(member("b", healthy=False, usage=None), keeps=True)
+    assert shares([member("a"), gone], SETTINGS, {"a": 100, "b": 10}).by_name["b"] == 0
+
+
 @given(
     st.lists(st.tuples(st.booleans(), st.floats(0, 1), st.floats(1e6, 1e8)), max_size=12),
     st.dictionaries(st.sampled_from([str(n) for n in range(12)]), st.integers(0, 100)),
