@@ -254,6 +254,24 @@ def test_the_text_part_of_a_config_for_several_senses_is_read() -> None:
         ({"layer_types": ["magic"] * 36}, "m: layer_types has magic; known are full_attention"),
         ({"layer_types": ["sliding_attention"] * 36}, "m: 36 layers slide over a window, but sliding_window"),
         ({"layer_types": ["mamba"] * 36}, "m: 36 layers are recurrent, but neither"),
+        ({"num_hidden_layers": 10**400}, "m: num_hidden_layers is above 1,000,000,000, which no model has"),
+        (
+            {"head_dim": None, "num_attention_heads": 8_192},
+            "m: hidden_size 4096 leaves nothing for 8192 num_attention_heads",
+        ),
+        (
+            {"num_key_value_heads": 64},
+            "m: num_key_value_heads is 64, more than the 32 num_attention_heads",
+        ),
+        (
+            {"num_experts": 8, "num_experts_per_tok": 16},
+            "m: num_experts_per_tok is 16, more than the 8 experts",
+        ),
+        (
+            {"num_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 37},
+            "m: first_k_dense_replace is 37, more than the 36 layers",
+        ),
+        ({"sliding_window_pattern": 6}, "m: 30 layers slide over a window, but sliding_window"),
     ],
 )
 def test_what_is_wrong_with_a_config_is_named_with_the_model_and_the_field(
@@ -261,3 +279,61 @@ def test_what_is_wrong_with_a_config_is_named_with_the_model_and_the_field(
 ) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         shape_of_config(CONFIGS["Qwen3-8B"] | change, "m")
+
+
+def test_one_layer_in_six_sees_everything_and_the_others_a_window() -> None:
+    gemma = dense(62, 5_376, 21_504, 262_208, num_attention_heads=32, num_key_value_heads=16, head_dim=128)
+    gemma |= {"sliding_window": 1_024, "sliding_window_pattern": 6, "tie_word_embeddings": True}
+    shape = shape_of_config({"text_config": gemma}, "gemma")
+    assert shape.kv_layers == 10
+    assert shape.kv_bytes_per_token() == 2 * 10 * 16 * 128 * 2
+    assert shape.state_elements == 52 * 1_024 * 2 * 16 * 128
+    assert shape.parameters == pytest.approx(27e9, rel=0.02)
+
+
+def test_one_layer_in_eight_has_attention_and_every_second_one_experts() -> None:
+    jamba = dense(32, 4_096, 14_336, 65_536, num_attention_heads=32)
+    jamba |= {"attn_layer_period": 8, "attn_layer_offset": 4, "expert_layer_period": 2, "num_experts": 16}
+    jamba |= {"num_experts_per_tok": 2, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2}
+    shape = shape_of_config(jamba, "jamba")
+    assert shape.kv_layers == 4
+    assert shape.state_elements == 28 * 8_192 * (16 + 3)
+    expert = 3 * 4_096 * 14_336
+    assert shape.parameters - shape.active_parameters == 16 * 14 * expert
+
+
+@pytest.mark.parametrize(("offset", "count"), [(0, 4), (3, 4), (4, 3)])
+def test_the_offset_decides_how_many_layers_of_the_last_period_have_attention(
+    offset: int, count: int
+) -> None:
+    config = dense(19, 64, 64, 64, num_attention_heads=8, attn_layer_period=5, attn_layer_offset=offset)
+    assert shape_of_config(config | {"mamba_d_state": 16}, "m").kv_layers == count
+
+
+def test_where_every_second_layer_has_experts_the_others_are_dense_with_a_width_of_their_own() -> None:
+    llama = dense(48, 5_120, 8_192, 202_048, num_attention_heads=40, head_dim=128)
+    llama |= {"intermediate_size_mlp": 16_384, "num_local_experts": 128, "num_experts_per_tok": 1}
+    llama |= {"interleave_moe_layer_step": 2, "attention_chunk_size": 8_192}
+    llama |= {"layer_types": (["chunked_attention"] * 3 + ["full_attention"]) * 12}
+    shape = shape_of_config({"text_config": llama}, "llama")
+    assert shape.parameters == pytest.approx(400e9, rel=0.02)
+    assert shape.kv_bytes_per_token() == 2 * 12 * 8 * 128 * 2
+    assert shape.state_elements == 36 * 8_192 * 2 * 8 * 128
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"hybrid_override_pattern": "M-M*"},
+        {"attn_type_list": [0, 1]},
+        {"attn_layer_indices": [9]},
+        {"layers_block_type": ["mamba"]},
+        {"linear_attn_config": {"kda_layers": [1]}},
+        {"mamba_d_state": 128},
+        {"ssm_state_size": 128},
+    ],
+    ids=lambda field: next(iter(field)),
+)
+def test_layers_that_differ_in_a_way_that_is_not_read_are_not_taken_for_equal(field: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"m: its layers differ \({next(iter(field))}\), and how is read"):
+        shape_of_config(CONFIGS["Llama-3.1-8B"] | field, "m")

@@ -14,6 +14,23 @@ from kvpool.plan.timing.shapes import ModelShape
 _FULL: Final = ("full_attention", "attention")
 _WINDOW: Final = ("sliding_attention", "chunked_attention")
 _RECURRENT: Final = ("linear_attention", "mamba", "recurrent")
+_EVERY: Final = ("full_attention_interval", "sliding_window_pattern", "attn_layer_period")
+"""One layer in so many has whole attention: Qwen3-Next, Gemma 3 and Cohere 2, Jamba."""
+_UNLIKE: Final = (
+    "hybrid_override_pattern",
+    "attn_type_list",
+    "attn_layer_indices",
+    "layers_block_type",
+    "block_types",
+    "linear_attn_config",
+    "mamba_d_state",
+    "ssm_state_size",
+)
+"""Fields of models whose layers differ, in ways that are not read here."""
+_SPARSE_EVERY: Final = ("decoder_sparse_step", "interleave_moe_layer_step", "expert_layer_period")
+"""One layer in so many has experts: Qwen, Llama 4, Jamba."""
+MOST: Final = 10**9
+"""Of any number of a config: beyond it, it is none of a model."""
 
 
 def shape_of_config(config: Mapping[str, Any], name: str) -> ModelShape:
@@ -29,10 +46,10 @@ def shape_of_config(config: Mapping[str, Any], name: str) -> ModelShape:
     heads = fields.number("num_attention_heads")
     latent = fields.number("kv_lora_rank", 0)
     rope = fields.number("qk_rope_head_dim") if latent else 0
-    head_dim = fields.number("head_dim", 0) or fields.number("hidden_size") // heads
+    head_dim = _head_dim(fields, heads)
     query_dim = fields.number("qk_nope_head_dim") + rope if latent else head_dim
-    kv_heads = 0 if latent else fields.number("num_key_value_heads", heads)
-    state = window * fields.number("sliding_window", 0) * (latent + rope or 2 * kv_heads * head_dim)
+    kv_heads = 0 if latent else _kv_heads(fields, heads)
+    state = window * _window_tokens(fields) * (latent + rope or 2 * kv_heads * head_dim)
     total, active = _parameters(fields, layers, heads * query_dim)
     return ModelShape(
         name,
@@ -64,17 +81,46 @@ class _Fields:
         least = 1 if default is None else 0
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ValueError(f"{self.name}: {field} is {value!r}, not a whole number of {least} or more")
+        if value > MOST:
+            raise ValueError(f"{self.name}: {field} is above {MOST:,}, which no model has")
         return value
+
+    def first(self, names: Sequence[str]) -> int:
+        """The first of several fields that is given and not 0; else 0."""
+        return next((value for name in names if (value := self.number(name, 0))), 0)
+
+
+def _head_dim(fields: _Fields, heads: int) -> int:
+    given = fields.number("head_dim", 0)
+    if given:
+        return given
+    hidden = fields.number("hidden_size")
+    if hidden < heads:
+        raise ValueError(
+            f"{fields.name}: hidden_size {hidden} leaves nothing for {heads} num_attention_heads"
+        )
+    return hidden // heads
+
+
+def _kv_heads(fields: _Fields, heads: int) -> int:
+    given = fields.number("num_key_value_heads", heads)
+    if given > heads:
+        raise ValueError(
+            f"{fields.name}: num_key_value_heads is {given}, more than the {heads} num_attention_heads"
+        )
+    return given
+
+
+def _window_tokens(fields: _Fields) -> int:
+    """Tokens that a layer with a window looks back over; chunks are windows that do not slide (Llama 4)."""
+    return fields.first(("sliding_window", "attention_chunk_size"))
 
 
 def _kinds_of_layers(fields: _Fields, layers: int) -> tuple[int, int, int]:
     """Numbers of layers with whole, windowed and no attention."""
     kinds = fields.raw.get("layer_types")
     if kinds is None:
-        every = fields.number("full_attention_interval", 0)
-        if every:
-            return layers // every, 0, layers - layers // every
-        return layers, 0, 0
+        return _by_interval(fields, layers)
     if not isinstance(kinds, Sequence) or isinstance(kinds, str) or len(kinds) != layers:
         raise ValueError(f"{fields.name}: layer_types must name each of the {layers} layers")
     unknown = sorted({str(kind) for kind in kinds} - {*_FULL, *_WINDOW, *_RECURRENT})
@@ -84,16 +130,38 @@ def _kinds_of_layers(fields: _Fields, layers: int) -> tuple[int, int, int]:
             f" known are {', '.join((*_FULL, *_WINDOW, *_RECURRENT))}"
         )
     window = sum(kind in _WINDOW for kind in kinds)
-    if window and not fields.number("sliding_window", 0):
-        raise ValueError(
-            f"{fields.name}: {window} layers slide over a window, but sliding_window is not given"
-        )
     full = sum(kind in _FULL for kind in kinds)
-    return full, window, layers - full - window
+    return full, _with_window(fields, window), layers - full - window
+
+
+def _by_interval(fields: _Fields, layers: int) -> tuple[int, int, int]:
+    """As `_kinds_of_layers`, where the config does not list them."""
+    name = next((name for name in _EVERY if fields.number(name, 0)), "")
+    if name:
+        offset = fields.number("attn_layer_offset", 0) if name == "attn_layer_period" else -1
+        full = len(range(offset % fields.number(name), layers, fields.number(name)))
+        others = layers - full
+        return (full, _with_window(fields, others), 0) if "window" in name else (full, 0, others)
+    unlike = next((field for field in _UNLIKE if fields.raw.get(field)), "")
+    if unlike:
+        raise ValueError(
+            f"{fields.name}: its layers differ ({unlike}), and how is read from layer_types alone: add it,"
+            f" one of {', '.join((_FULL[0], _WINDOW[0], *_RECURRENT[:2]))} for each of the {layers} layers"
+        )
+    return layers, 0, 0
+
+
+def _with_window(fields: _Fields, layers: int) -> int:
+    """So many layers; refused when nothing says how far they look back."""
+    if layers and not _window_tokens(fields):
+        raise ValueError(
+            f"{fields.name}: {layers} layers slide over a window, but sliding_window is not given"
+        )
+    return layers
 
 
 def _recurrent_elements(fields: _Fields, layers: int) -> int:
-    """Elements of state of one recurrent layer: gated delta rule (Qwen3-Next), else Mamba-2."""
+    """Elements of state of one recurrent layer: gated delta rule (Qwen3-Next), Mamba-2, else Mamba."""
     if not layers:
         return 0
     if "linear_num_value_heads" in fields.raw:
@@ -106,9 +174,12 @@ def _recurrent_elements(fields: _Fields, layers: int) -> int:
         matrix = value_heads * value_dim * fields.number("linear_key_head_dim")
         return matrix + width * (2 * keys + value_heads * value_dim)
     if "mamba_d_state" in fields.raw:
-        inner = fields.number("mamba_n_heads") * fields.number("mamba_d_head")
         states = fields.number("mamba_d_state")
         width = fields.number("mamba_d_conv", 4) - 1
+        if "mamba_n_heads" not in fields.raw:
+            inner = fields.number("mamba_expand", 2) * fields.number("hidden_size")
+            return inner * (states + width)
+        inner = fields.number("mamba_n_heads") * fields.number("mamba_d_head")
         return inner * states + width * (inner + 2 * fields.number("mamba_n_groups", 1) * states)
     raise ValueError(
         f"{fields.name}: {layers} layers are recurrent, but neither linear_num_value_heads nor mamba_d_state"
@@ -122,26 +193,23 @@ def _parameters(fields: _Fields, layers: int, attention_dim: int) -> tuple[int, 
     tied = bool(fields.raw.get("tie_word_embeddings"))
     vocabulary = fields.number("vocab_size") * hidden
     attention = layers * _attention_parameters(fields, hidden, attention_dim)
-    dense = 3 * hidden * fields.number("intermediate_size", 0)
-    experts = next(
-        (
-            count
-            for key in ("n_routed_experts", "num_experts", "num_local_experts")
-            if (count := fields.number(key, 0))
-        ),
-        0,
-    )
+    dense = 3 * hidden * fields.first(("intermediate_size_mlp", "intermediate_size"))
+    experts = fields.first(("n_routed_experts", "num_experts", "num_local_experts"))
     shared = attention + vocabulary * (1 if tied else 2)
     if not experts:
         total = shared + layers * dense
         return total, total
     first = fields.number("first_k_dense_replace", 0)
+    if first > layers:
+        raise ValueError(f"{fields.name}: first_k_dense_replace is {first}, more than the {layers} layers")
     expert = 3 * hidden * (fields.number("moe_intermediate_size", 0) or fields.number("intermediate_size"))
     always = expert * fields.number("n_shared_experts", 0)
     always += 3 * hidden * fields.number("shared_expert_intermediate_size", 0)
     used = fields.number("num_experts_per_tok")
-    sparse = layers - first
-    base = shared + first * dense + sparse * (always + hidden * experts)
+    if used > experts:
+        raise ValueError(f"{fields.name}: num_experts_per_tok is {used}, more than the {experts} experts")
+    sparse = (layers - first) // (fields.first(_SPARSE_EVERY) or 1)
+    base = shared + (layers - sparse) * dense + sparse * (always + hidden * experts)
     return base + sparse * experts * expert, base + sparse * used * expert
 
 
