@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kvpool.api.duration import parse_duration
 from kvpool.api.quantity import parse_quantity
 from kvpool.api.schema import Model
+from kvpool.api.token_count import TokenCount
 from kvpool.plan.placement.policies import NAMES as EVICTIONS
 from kvpool.plan.routing.catalogue import PREFILL_ROUTERS, ROUTERS
 from kvpool.plan.timing.cards import CARDS, LINKS
@@ -75,7 +76,7 @@ class ModelOnCards(Model):
     """Memory of each card for activations and graphs."""
     constants: Constants | None = None
     """Takes the place of what presets say about time."""
-    kv_bytes_per_token: Annotated[int, Field(gt=0)] | None = None
+    kv_bytes_per_token: Bytes | None = None
     """Takes the place of what the preset says about size."""
 
     @model_validator(mode="after")
@@ -124,7 +125,7 @@ class Fleet(Model):
     """For KV in each instance; by default what weights and activations leave."""
     most_running: Count = 256
     """Sequences in one batch."""
-    chunk_tokens: Annotated[int, Field(ge=1)] = 8192
+    chunk_tokens: Annotated[TokenCount, Field(ge=1)] = 8192
     """Tokens of one step, prompts and answers together; for `instances`."""
     speeds: Annotated[tuple[Annotated[float, Field(ge=0.01, le=100)], ...], Field(min_length=1)] = (1.0,)
     """Speed of each instance relative to the constants, one after the other, repeated as needed."""

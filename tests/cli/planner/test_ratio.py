@@ -66,6 +66,12 @@ def test_the_table_has_a_row_for_every_kind_of_request_and_the_known_ratio() -> 
     assert ratios == sorted(ratios, reverse=True)
 
 
+def test_tokens_are_written_with_the_units_of_sizes() -> None:
+    asked = {**PREFILL_DECODE, "prompts": ["16k", "16Ki"], "outputs": ["1k"], "hitPercents": [0]}
+    rows = answered({"prefillDecode": asked})["prefillDecode"]["requests"]
+    assert [(row["promptTokens"], row["outputTokens"]) for row in rows] == [(16_000, 1_000), (16_384, 1_000)]
+
+
 def test_people_read_ratios_reasons_and_origins() -> None:
     result = ask({"prefillDecode": PREFILL_DECODE, "attentionExperts": ATTENTION_EXPERTS})
     assert result.exit_code == 0
@@ -104,6 +110,7 @@ def test_weights_that_do_not_fit_are_refused_with_what_is_missing() -> None:
         ({"objective": "EndToEnd"}, "give requestsPerSecond"),
         ({"prompts": list(range(1, 101)), "outputs": list(range(1, 101))}, "more than 1000"),
         ({"prompts": []}, "prompts"),
+        ({"prompts": ["16K"]}, "prompts[0]: '16K' is no count of tokens: write 32000, 32k"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_told_by_field(change: dict[str, object], words: str) -> None:

@@ -138,6 +138,20 @@ def test_ranks_that_hold_copies_need_more_memory_for_a_session() -> None:
     assert sizes[1] == 8 * sizes[0]
 
 
+@pytest.mark.parametrize(("text", "tokens"), [("32k", 32_000), ("32Ki", 32_768), ("0.5M", 500_000), ("7", 7)])
+def test_tokens_are_written_with_the_units_of_sizes(text: str, tokens: int) -> None:
+    written, plain = (
+        size(changed(sessions__context=context), "-o", "json").document["instance"]["sessionBytes"]
+        for context in (text, tokens)
+    )
+    assert written == plain == tokens * 147_456
+
+
+def test_the_bytes_of_a_token_are_a_size_too() -> None:
+    answered = size(changed(model={"kvBytesPerToken": "128Ki"}), "-o", "json").document
+    assert answered["instance"]["kvBytesPerToken"] == 131_072
+
+
 def test_a_target_below_what_is_possible_is_answered_with_by_how_much() -> None:
     answered = size(changed(sessions__ttft="10ms"))
     assert answered.code == 1
@@ -289,7 +303,11 @@ def test_a_domain_of_256_cards_is_told_how_much_spares_help() -> None:
         (changed(sessions__returns="10us"), "'10us' is too small, and the smallest unit is ms"),
         (changed(sessions__returns="-1s"), "'-1s' is below 0, and a duration is not"),
         (changed(sessions__returns="1.5s"), "'1.5s' has a fraction"),
-        (changed(sessions__context=-1), "sessions.context: -1 must be above 0"),
+        (changed(sessions__context="32K"), "'32K' is no count of tokens: write 32000, 32k (32,000) or 32Ki"),
+        (changed(sessions__context=10**10), "sessions.context: 10000000000 must be at most 1,000,000,000"),
+        (changed(sessions__newTokens="1.5"), "sessions.newTokens: '1.5' is not a whole number of tokens"),
+        (changed(options__0__tiers__0__size=10**400), "options[0].tiers[0].size: 1000"),
+        (changed(sessions__context=-1), "sessions.context: -1 must be at least 1"),
         (changed(options__0__tiers__0__size="64Q"), "options[0].tiers[0].size: '64Q' is not a quantity"),
         (
             changed(options__0__tiers__0__path=[]),

@@ -79,13 +79,18 @@ def _plain(fault: ErrorDetails) -> str:
         kind = "finite_number"  # it is on no side of a bound
     if kind in _BOUNDS:
         words, limit = _BOUNDS[kind]
-        return f"{_shown(fault['input'])} must be {words} {limits[limit]:g}"
+        return f"{_shown(fault['input'])} must be {words} {_digits(limits[limit])}"
     if kind == "too_short":
         return f"has {limits['actual_length']} entries, and needs {limits['min_length']} or more"
     if kind == "too_long":
         return f"has more than {limits['max_length']} entries, which is the most"
     wanted = next((words for kinds, words in _WANTED if kind in kinds), "")
     return f"{_shown(fault['input'])} {wanted}" if wanted else ""
+
+
+def _digits(limit: float) -> str:
+    """`1,000,000,000` and not `1e+09`."""
+    return f"{limit:,}" if isinstance(limit, int) else f"{limit:,.12g}"
 
 
 def _shown(value: object) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from kvpool.api.schema import Model
+from kvpool.api.token_count import TokenCount
 from kvpool.cli.planning.sizing.options import Count, PositiveBytes, Seconds, Serving
 from kvpool.cli.planning.suggestions import suggestion
 from kvpool.plan.ratio.attention_ffn import MOST_RATIO
@@ -42,7 +43,7 @@ def _fraction(text: object) -> object:
 
 
 Ratio = Annotated[Fraction, BeforeValidator(_fraction)]
-Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
+Tokens = Annotated[TokenCount, Field(ge=1, le=10_000_000)]
 Microseconds = Annotated[float, Field(ge=0)]
 Some = Field(min_length=1, max_length=100)
 

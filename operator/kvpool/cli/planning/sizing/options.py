@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kvpool.api.duration import parse_duration
 from kvpool.api.quantity import parse_quantity
 from kvpool.api.schema import Model
+from kvpool.api.token_count import TokenCount
 from kvpool.cli.planning.suggestions import suggestion
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.kv_memory import ACTIVATION_BYTES, MEMORY_USE
@@ -15,6 +16,10 @@ from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
 
 MOST_OPTIONS: Final = 64
+MOST_TOKENS: Final = 10**9
+MOST_PARAMETERS: Final = 10**15
+MOST_BYTES: Final = 2**63 - 1
+"""As quantities of Kubernetes; a rate is in bytes a second."""
 
 
 def _bytes(value: object) -> object:
@@ -27,8 +32,8 @@ def _seconds(value: object) -> object:
     return parse_duration(value) if isinstance(value, str) else value
 
 
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
-PositiveBytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0, le=MOST_BYTES)]
+PositiveBytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=MOST_BYTES)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=1e10)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Price = Annotated[float, Field(ge=0, le=1e15)]
@@ -69,9 +74,9 @@ class ModelSource(Model):
     """Name of a well-known model."""
     config: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
     """Path of the model's `config.json`, from the folder of this file."""
-    kv_bytes_per_token: Annotated[int, Field(gt=0)] | None = None
+    kv_bytes_per_token: PositiveBytes | None = None
     """Bytes of KV for each token, when nothing else is known: times are then those of the links alone."""
-    parameters: Annotated[int, Field(gt=0)] | None = None
+    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)] | None = None
     """Parameters of the model, when the count that `config` adds up to is not right."""
 
     @model_validator(mode="after")
@@ -118,11 +123,11 @@ class Serving(Model):
 class Sessions(Model):
     """What people do with the model."""
 
-    context: Annotated[int, Field(gt=0)]
+    context: Annotated[TokenCount, Field(ge=1, le=MOST_TOKENS)]
     """Tokens of a parked session; a high quantile, not the mean."""
-    new_tokens: Annotated[int, Field(ge=1)] = 500
+    new_tokens: Annotated[TokenCount, Field(ge=1, le=MOST_TOKENS)] = 500
     """Prompt tokens of the next turn."""
-    answer_tokens: Annotated[int, Field(ge=0)] = 0
+    answer_tokens: Annotated[TokenCount, Field(ge=0, le=MOST_TOKENS)] = 0
     """Tokens of an answer, which are parked as well."""
     returns: Seconds
     """Time from one turn of a session to the next."""
@@ -145,7 +150,7 @@ class SizedLink(Model):
     """Name of a known kind of link."""
     rate: PositiveBytes | None = None
     """Bytes a second of one."""
-    setup_microseconds: Annotated[int, Field(ge=0)] | None = None
+    setup_microseconds: Annotated[int, Field(ge=0, le=10**12)] | None = None
     """Before the first byte moves."""
     count: Count = 1
     """Links side by side, over which a session is spread."""

@@ -4,11 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from kvpool.api.token_count import TokenCount
+
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 """Of people, loops, sessions, documents and what they do."""
 Chunks = Annotated[int, Field(ge=1, le=100_000)]
 """Of one prompt."""
-Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
+Tokens = Annotated[TokenCount, Field(ge=1, le=10_000_000)]
 """Of one request."""
 Mean = Annotated[float, Field(ge=0, le=1e6)]
 """Of a number of things that is drawn."""
