@@ -9,6 +9,7 @@ import pytest
 
 from kvpool.plan.routing.guards import Calibration, Cause, Fallback, Guarded, GuardSettings
 from kvpool.plan.routing.views import Ask, Instance
+from kvpool.plan.timing.model import TimingModel
 from tests.plan.routing.fleet import CARD, Counter, Seen, Sequence, ask
 
 SECOND = 1_000_000_000
@@ -62,6 +63,16 @@ def test_scarcity_must_last_before_requests_are_sprayed_and_ends_well_below() ->
     assert seen == [None, None, scarce, scarce, scarce, None, None, None]
 
 
+def test_scarcity_begins_above_its_limit_and_ends_below_the_other_one() -> None:
+    rule = guarded()
+    for at, share in [(0, 0.95), (3, 0.95), (6, 0.95)]:
+        rule.choose(ask(prompt=10, expected=10), pool(share), at * SECOND)
+        assert cause(rule) is None
+    for at, share in [(7, 0.97), (9, 0.97), (10, 0.97), (11, 0.85)]:
+        rule.choose(ask(prompt=10, expected=10), pool(share), at * SECOND)
+    assert rule.fallback == Fallback(Cause.SCARCITY, 0.85, 0.85)
+
+
 def test_one_instance_with_room_is_enough_to_be_clever() -> None:
     rule = guarded()
     for at in range(5):
@@ -90,6 +101,36 @@ def test_a_request_that_fits_nowhere_is_sprayed_and_the_message_says_by_how_much
     assert rule.fallback.cause is Cause.OVERSIZED
     assert "61000 tokens" in rule.fallback.message
     assert "54000" in rule.fallback.message
+
+
+def test_a_request_fits_when_the_largest_instance_just_holds_it() -> None:
+    unequal = [*pool(0.1, count=4), Seen(capacity_tokens=90_000)]
+    rule = guarded()
+    rule.choose(ask(prompt=80_000, expected=10_000), unequal, 0)
+    assert cause(rule) is None
+    rule.choose(ask(prompt=80_000, expected=10_001), unequal, 0)
+    assert rule.fallback == Fallback(Cause.OVERSIZED, 90_001, 90_000)
+
+
+def test_constants_are_old_only_when_they_are_older_than_their_limit() -> None:
+    rule = Guarded(Last(), Counter(), GuardSettings(calibration_age_ns=5 * SECOND), Calibration(True, SECOND))
+    rule.choose(ask(), pool(0.1), 6 * SECOND)
+    assert cause(rule) is None
+    rule.choose(ask(), pool(0.1), 8 * SECOND)
+    assert rule.fallback == Fallback(Cause.STALE_CALIBRATION, 7.0, 5.0)
+
+
+def test_cards_are_unequal_below_their_share_and_not_at_it() -> None:
+    def judged(*steps: TimingModel) -> Fallback | None:
+        rule = guarded()
+        rule.choose(ask(), [Seen(timing=step) for step in steps], 0)
+        return rule.fallback
+
+    seven, ten = TimingModel(0, 0, 0, 7_000, 0, 0), TimingModel(0, 0, 0, 10_000, 0, 0)
+    assert judged(seven, ten) == Fallback(Cause.SMALL_POOL, 2, 3)
+    assert judged(replace(seven, step_base_ns=6_999), ten) is None
+    # 32 sequences of 1,024 tokens: 1,024 ns for each sequence are 1 ns for each token.
+    assert judged(TimingModel(0, 0, 0, 0, 1_024, 0), TimingModel(0, 0, 0, 0, 0, 1)) is not None
 
 
 @pytest.mark.parametrize(

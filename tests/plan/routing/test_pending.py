@@ -66,6 +66,20 @@ def test_sequences_that_left_leave_no_trace(
     assert pending.freed_after_tokens(30) == alone.freed_after_tokens(30)
 
 
+def test_sums_follow_when_sequences_come_and_go() -> None:
+    pending = Pending()
+    first = pending.enter(5, 10, 100, 60)
+    assert (pending.remaining_tokens(), pending.delayed_tokens(9)) == (5, 500)
+    second = pending.enter(7, 30, 50, 90)
+    assert (pending.remaining_tokens(), pending.delayed_tokens(9)) == (12, 500 + 350)
+    assert [pending.freed_after_tokens(wanted) for wanted in (10, 11, 40, 41)] == [5, 7, 7, 7]
+    pending.leave(first, 10, 100, 60)
+    assert (pending.remaining_tokens(), pending.delayed_tokens(9)) == (7, 350)
+    assert pending.freed_after_tokens(30) == 7
+    pending.leave(second, 30, 50, 90)
+    assert (pending.remaining_tokens(), pending.delayed_tokens(9), pending.freed_after_tokens(1)) == (0, 0, 0)
+
+
 def test_a_sequence_that_never_entered_cannot_leave() -> None:
     pending = Pending()
     pending.enter(5, 10, 100, 60)

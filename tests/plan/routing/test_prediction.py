@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,24 @@ def test_before_enough_was_seen_the_bound_is_the_limit_of_the_engine() -> None:
         assert predictor.predict("chat", "").bound_tokens == 4096, count
         predictor.learn("chat", "", 100)
     assert predictor.predict("chat", "").bound_tokens < 4096
+
+
+def test_the_newest_length_enters_by_a_twentieth_and_ratios_correct_the_mean() -> None:
+    predictor = LengthPredictor(PredictionSettings(alpha=0.4))
+    assert predictor.predict("chat", "").mean_tokens == 256
+    predictor.learn("chat", "", 100)
+    predictor.learn("chat", "", 200)
+    # exp(log 100 + 0.05 * log 2) is 103.5; the ratios were 100 / 256 and 200 / 100.
+    centre = 100 * 2**0.05
+    assert predictor.predict("chat", "").mean_tokens == round(centre * (100 / 256 + 2) / 2)
+    assert predictor.predict("chat", "").bound_tokens == math.ceil(centre * 2)
+
+
+def test_only_the_last_ratios_count() -> None:
+    predictor = LengthPredictor(PredictionSettings(smoothing=1.0, ratios=2))
+    for length in (1, 100, 100, 100):
+        predictor.learn("chat", "", length)
+    assert predictor.predict("chat", "").mean_tokens == 100
 
 
 @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=60))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +46,55 @@ def test_the_budget_keeps_something_of_both_tiers_back() -> None:
 def test_a_program_reserves_what_it_holds_and_half_of_what_is_to_come() -> None:
     assert reserve_tokens(program(1), SETTINGS) == 2000
     assert reserve_tokens(program(1, context=4000), SETTINGS) == 4000
+
+
+def test_a_program_that_grows_no_more_reserves_what_it_holds() -> None:
+    whole = AdmissionSettings(growth_share=1.0)
+    assert reserve_tokens(program(1, context=3000), whole) == 3000
+    assert reserve_tokens(program(1), whole) == 3000
+
+
+def test_of_programs_that_arrived_together_the_first_made_comes_first() -> None:
+    together = [replace(program(2, group=1), arrival_ns=0), replace(program(1, group=2), arrival_ns=0)]
+    assert decide(together, 6000, 0, SETTINGS).admitted == (1, 2)
+    assert eviction_order(together) == (2, 1)
+    assert eviction_order([program(1), program(2)]) == (2, 1)
+
+
+def test_the_last_program_may_fill_the_budget_to_the_last_token() -> None:
+    three = [program(1), program(2), program(3)]
+    assert decide(three, 4000, 0, SETTINGS).admitted == (1, 2)
+    assert decide(three, 3999, 0, SETTINGS).admitted == (1,)
+
+
+def test_within_a_group_the_member_nearest_its_end_goes_first_and_is_kept_longest() -> None:
+    members = [program(1, done=2), program(2, done=7), program(3, done=10, finished=True)]
+    assert decide(members, 3000, 0, SETTINGS).admitted == (2,)
+    assert eviction_order(members) == (3, 1, 2)
+
+
+def test_progress_is_the_share_of_the_expected_turns_and_never_more_than_all() -> None:
+    done = [program(1, done=4), program(2, done=15), program(3, done=3, finished=True)]
+    assert [one.progress for one in done] == [0.4, 1.0, 1.0]
+    # 4 of 10, 10 of 10, and 3 of 3.
+    assert group_progress(done) == {0: 17 / 23}
+    assert group_progress([replace(program(1, done=1), expected_turns=1)]) == {0: 1.0}
+    assert group_progress([program(1, finished=True)]) == {0: 0.0}
+
+
+def test_who_waited_too_long_goes_first_and_of_those_who_waited_longest() -> None:
+    near = program(1, group=1, done=9, waiting_since=100 * SECOND)
+    new = program(2, group=2, waiting_since=90 * SECOND)
+    old = program(3, group=3, waiting_since=80 * SECOND)
+    settings = AdmissionSettings(age_ns=10 * SECOND)
+
+    def first(now_seconds: int) -> tuple[int, ...]:
+        decision = decide([near, new, old], 2500, now_seconds * SECOND, settings)
+        return (*decision.admitted, *decision.deferred)
+
+    assert first(89) == (1, 2, 3)
+    assert first(90) == (3, 1, 2)
+    assert first(100) == (3, 2, 1)
 
 
 def test_with_room_for_all_nobody_is_held_back_and_arrival_decides() -> None:
@@ -142,6 +193,8 @@ def test_memory_is_taken_from_finished_ones_then_from_those_furthest_from_their_
 def test_a_group_is_over_when_its_last_member_is() -> None:
     members = [program(1, group=1, finished=True), program(2, group=1), program(3, group=2, finished=True)]
     assert finished_groups(members) == (2,)
+    many = [program(ident, group=group, finished=True) for ident, group in enumerate((8, 1, 16))]
+    assert finished_groups(many) == (1, 8, 16)
 
 
 def test_work_past_its_deadline_is_not_begun() -> None:

@@ -47,3 +47,21 @@ def test_no_pin_when_those_that_queue_lose_more_than_the_program_saves() -> None
 def test_an_unknown_tool_is_pinned_for_up_to_the_limit() -> None:
     pin = ToolPins().decide("new", 2 * SECOND, 1, 1000, SECOND)
     assert pin.ttl_ns == PinSettings().most_ns
+    assert pin.saved_ns == 2 * SECOND
+
+
+def test_only_the_last_calls_of_a_tool_count() -> None:
+    pins = ToolPins(PinSettings(calls=2, quantile=0.5))
+    for took_ns in (900, 5, 7):
+        pins.learn("shell", took_ns)
+    assert pins.decide("shell", 2 * SECOND, 1, 1000, SECOND).ttl_ns == 7
+
+
+def test_a_pin_has_to_save_more_than_it_delays() -> None:
+    assert ToolPins().decide("new", 100, 20, 10, 50).ttl_ns == 0
+    assert ToolPins().decide("new", 101, 20, 10, 50).ttl_ns > 0
+
+
+def test_the_last_free_byte_counts_and_none_is_taken_for_one() -> None:
+    assert ToolPins().decide("new", 1, 20, 1, 50).delay_ns == 1000
+    assert ToolPins().decide("new", 1, 20, 0, 50).delay_ns == 1000
