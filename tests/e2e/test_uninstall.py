@@ -25,7 +25,7 @@ NAME = "leaving"
 PARKED = "kvpool.dev/uninstalled"
 """In the node selector of agents that an uninstall with --drain has stopped."""
 GONE_SECONDS = 120.0
-"""The control plane's garbage collector stands still for half a minute after a definition went, as of a test before."""
+"""Garbage collection stands still for half a minute after a definition went, as with a test before."""
 
 pytestmark = pytest.mark.timeout(400)  # kvpool is installed anew after each test
 
