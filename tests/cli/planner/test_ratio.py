@@ -94,10 +94,21 @@ def test_a_promise_that_cannot_be_kept_is_a_finding_that_says_by_how_much() -> N
     assert "0.8 ms more than the" in " ".join(result.output.split())
 
 
-def test_weights_that_do_not_fit_are_refused_with_what_is_missing() -> None:
-    result = ask({"prefillDecode": {**PREFILL_DECODE, "model": "Llama-3.1-405B"}})
+@pytest.mark.parametrize(("role", "other"), [("prefill", "decode"), ("decode", "prefill")])
+def test_weights_that_fit_into_one_role_alone_are_refused_with_what_is_missing(role: str, other: str) -> None:
+    change = {"model": "DeepSeek-V3", other: {"accelerator": "H200", "cards": 16}}
+    result = ask({"prefillDecode": {**PREFILL_DECODE, **change}})
     assert isinstance(result.exception, CliError)
-    assert "GB are missing" in str(result.exception)
+    assert str(result.exception) == (
+        f"prefillDecode.{role}: 1 H200 have 122.6 GB for weights of 1,342.1 GB; "
+        "1,219.5 GB are missing: give it more cards"
+    )
+
+
+def test_rows_that_cannot_be_served_are_told_apart_by_what_caches_hold() -> None:
+    result = ask({"prefillDecode": {**PREFILL_DECODE, "tpot": "5ms", "outputs": [450]}}, "-o", "wide")
+    assert "prompt 16,000 (0 cached), answer 450: one sequence" in result.output
+    assert "prompt 16,000 (8,000 cached), answer 450: one sequence" in result.output
 
 
 @pytest.mark.parametrize(
@@ -110,6 +121,14 @@ def test_weights_that_do_not_fit_are_refused_with_what_is_missing() -> None:
         ({"objective": "EndToEnd"}, "give requestsPerSecond"),
         ({"prompts": list(range(1, 101)), "outputs": list(range(1, 101))}, "more than 1000"),
         ({"prompts": []}, "prompts"),
+        ({"bounds": {"min": 3, "max": 2}}, "bounds: no ratio is from 3 to 2: give a max above 0"),
+        ({"bounds": {"max": 0}}, "bounds: no ratio is from 0 to 0"),
+        ({"objective": "TTFT", "requestsPerSecond": float("inf")}, "requestsPerSecond: inf must be at most"),
+        ({"cards": 600_000}, "600000 cards make about 600,000 splits to try for each of 4 rows"),
+        (
+            {"cards": 1_000, "objective": "EndToEnd", "requestsPerSecond": 5},
+            "1000 cards make about 500,000 splits to try for each of 4 rows, and 1,000,000 altogether",
+        ),
         ({"prompts": ["16K"]}, "prompts[0]: '16K' is no count of tokens: write 32000, 32k"),
     ],
 )

@@ -24,25 +24,44 @@ class Latency:
     end_to_end_ns: float
 
 
-def latency(roles: Roles, shapes: Sequence[Shape], split: Split, requests_per_1000_seconds: int) -> Latency:
-    """Mean latencies of requests that come at random at a mean rate."""
-    rate = requests_per_1000_seconds / 1000
-    service_ns = mean_prefill_ns(roles.prefill, shapes)
-    weights = sum(shape.weight for shape in shapes)
-    squares = (
-        sum(
-            shape.weight * roles.prefill.prefill_ns(shape.prompt_tokens, shape.hit_tokens) ** 2
-            for shape in shapes
-        )
-        / weights
+class Latencies:
+    """Mean latencies of requests that come at random at a mean rate, for split after split.
+
+    Each half hangs on the instances of one role, and many splits have as many of them: it is worked out once.
+    """
+
+    def __init__(self, roles: Roles, shapes: Sequence[Shape], requests_per_1000_seconds: int) -> None:
+        self._roles = roles
+        self._rate = requests_per_1000_seconds / 1000
+        self._output = mean_output_tokens(shapes)
+        self._context = running_context_tokens(shapes)
+        self._service_ns = mean_prefill_ns(roles.prefill, shapes)
+        self._variation = _variation(roles, shapes, self._service_ns)
+        sent_bytes = round(mean_prompt_tokens(shapes) * roles.kv_bytes_per_token)
+        self._transfer_ns = roles.link.transfer_ns(sent_bytes)
+        self._ttft_ns: dict[int, float] = {}
+        self._tpot_ns: dict[int, float] = {}
+
+    def of(self, split: Split) -> Latency:
+        """Return the latencies of one split."""
+        if split.prefill not in self._ttft_ns:
+            offered = self._rate * self._service_ns / NS_PER_SECOND
+            wait_ns = mean_wait(offered, split.prefill, self._variation) * self._service_ns
+            self._ttft_ns[split.prefill] = wait_ns + self._service_ns + self._transfer_ns
+        if split.decode not in self._tpot_ns:
+            rate = self._rate / split.decode
+            self._tpot_ns[split.decode] = _step_under(rate, self._roles, self._output, self._context)
+        ttft_ns, tpot_ns = self._ttft_ns[split.prefill], self._tpot_ns[split.decode]
+        return Latency(ttft_ns, tpot_ns, ttft_ns + self._output * tpot_ns)
+
+
+def _variation(roles: Roles, shapes: Sequence[Shape], service_ns: float) -> float:
+    """Variance of prefill times over their squared mean."""
+    squares = sum(
+        shape.weight * roles.prefill.prefill_ns(shape.prompt_tokens, shape.hit_tokens) ** 2
+        for shape in shapes
     )
-    variation = max(0.0, squares / service_ns**2 - 1)
-    wait_ns = mean_wait(rate * service_ns / NS_PER_SECOND, split.prefill, variation) * service_ns
-    transfer_ns = roles.link.transfer_ns(round(mean_prompt_tokens(shapes) * roles.kv_bytes_per_token))
-    ttft_ns = wait_ns + service_ns + transfer_ns
-    output = mean_output_tokens(shapes)
-    tpot_ns = _step_under(rate / split.decode, roles, output, running_context_tokens(shapes))
-    return Latency(ttft_ns, tpot_ns, ttft_ns + output * tpot_ns)
+    return max(0.0, squares / sum(shape.weight for shape in shapes) / service_ns**2 - 1)
 
 
 def mean_wait(offered: float, servers: int, variation: float) -> float:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Final
 
 from kvpool.plan.ratio.demand import Promise, Shape
-from kvpool.plan.ratio.latency import Latency, latency
+from kvpool.plan.ratio.latency import Latencies, Latency
 from kvpool.plan.ratio.rates import Impossible, Limit, Rates, Roles, rates
 from kvpool.plan.ratio.split import ANY, EQUAL_SHARE, Bounds, Split, best_split, splits
 
@@ -117,13 +117,16 @@ def _worth(roles: Roles, asked: Asked, per_instance: Rates) -> Callable[[Split],
         carried = split.rate(per_instance.prefill, per_instance.decode)
         return carried if asked.cards is not None else carried / split.cards(*cards)
 
+    cards = (roles.prefill_cards, roles.decode_cards)
+    if asked.objective is Objective.THROUGHPUT or load is None:
+        return by_rate
+    latencies = Latencies(roles, asked.shapes, load)
+
     def by_latency(split: Split) -> float:
-        assert load is not None
-        spent = _spent(latency(roles, asked.shapes, split, load), asked.objective)
+        spent = _spent(latencies.of(split), asked.objective)
         return 0.0 if spent == inf else 1 / spent
 
-    cards = (roles.prefill_cards, roles.decode_cards)
-    return by_rate if asked.objective is Objective.THROUGHPUT or load is None else by_latency
+    return by_latency
 
 
 def _spent(found: Latency, objective: Objective) -> float:

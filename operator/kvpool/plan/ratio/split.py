@@ -28,6 +28,8 @@ class Bounds:
 
     def allow(self, split: "Split") -> bool:
         """Tell whether a split keeps the bounds."""
+        if self.most is None and not self.least:
+            return True
         ratio = Fraction(split.prefill, split.decode)
         return self.least <= ratio and (self.most is None or ratio <= self.most)
 

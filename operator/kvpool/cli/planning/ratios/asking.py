@@ -26,7 +26,7 @@ from kvpool.plan.timing.kv_memory import kv_memory_bytes
 from kvpool.plan.timing.model import NS_PER_SECOND, LinkModel
 from kvpool.plan.timing.provenance import Constants
 from kvpool.plan.timing.quantisation import QUANTISATIONS
-from kvpool.plan.timing.shapes import SHAPES, Ranks
+from kvpool.plan.timing.shapes import SHAPES, ModelShape, Ranks
 
 LINK_RATE = "link bytes_per_second"
 
@@ -41,19 +41,12 @@ def roles_of(question: PrefillDecode) -> Roles:
     """One instance of each role.
 
     Raises:
-        CliError: when the weights leave a decode instance no memory.
+        CliError: when the weights do not fit into an instance of either role.
     """
     decode, shape = question.decode, SHAPES[question.model]
     kv_bytes = _ranks(decode).held_bytes_per_token(shape, decode.kv_bits)
-    weights = QUANTISATIONS[decode.quantisation].weight_bytes(shape.parameters)
-    room = kv_memory_bytes(
-        CARDS[decode.accelerator], decode.cards, weights, decode.memory_use, decode.activations
-    )
-    if room < 0:
-        raise CliError(
-            f"prefillDecode.decode: {decode.cards} {decode.accelerator} have {(weights + room) / 1e9:,.1f} GB"
-            f" for weights of {weights / 1e9:,.1f} GB; {-room / 1e9:,.1f} GB are missing: give it more cards"
-        )
+    _kv_memory_bytes(shape, question.prefill, "prefill")
+    room = _kv_memory_bytes(shape, decode, "decode")
     return Roles(
         prefill=constants_of(question, question.prefill).timing,
         decode=constants_of(question, decode).timing,
@@ -64,6 +57,21 @@ def roles_of(question: PrefillDecode) -> Roles:
         decode_cards=decode.cards,
         staged_sequences=question.staged_sequences,
     )
+
+
+def _kv_memory_bytes(shape: ModelShape, serving: Serving, role: str) -> int:
+    """What the weights leave for KV. Raises CliError when they do not fit."""
+    weights = QUANTISATIONS[serving.quantisation].weight_bytes(shape.parameters)
+    room = kv_memory_bytes(
+        CARDS[serving.accelerator], serving.cards, weights, serving.memory_use, serving.activations
+    )
+    if room < 0:
+        there_is = f"{max(0, weights + room) / 1e9:,.1f} GB for weights of {weights / 1e9:,.1f} GB"
+        raise CliError(
+            f"prefillDecode.{role}: {serving.cards} {serving.accelerator} have {there_is}; "
+            f"{-room / 1e9:,.1f} GB are missing: give it more cards"
+        )
+    return room
 
 
 def table_of(question: PrefillDecode, roles: Roles) -> Sequence[Cell]:

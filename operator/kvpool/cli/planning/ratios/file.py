@@ -17,6 +17,7 @@ from kvpool.plan.timing.cards import LINKS
 from kvpool.plan.timing.shapes import SHAPES
 
 MOST_CELLS: Final = 1_000
+MOST_SPLITS: Final = 1_000_000
 
 
 def _model(name: object) -> object:
@@ -44,7 +45,7 @@ def _fraction(text: object) -> object:
 
 Ratio = Annotated[Fraction, BeforeValidator(_fraction)]
 Tokens = Annotated[TokenCount, Field(ge=1, le=10_000_000)]
-Microseconds = Annotated[float, Field(ge=0)]
+Microseconds = Annotated[float, Field(ge=0, le=1e12)]
 Some = Field(min_length=1, max_length=100)
 
 
@@ -53,6 +54,14 @@ class RatioBounds(Model):
 
     min: Ratio = Fraction(0)
     max: Ratio | None = None
+
+    @model_validator(mode="after")
+    def _leave_something(self) -> Self:
+        if self.max is not None and (not self.max or self.max < self.min):
+            raise ValueError(
+                f"no ratio is from {self.min} to {self.max}: give a max above 0, and not below min"
+            )
+        return self
 
 
 class PrefillDecode(Model):
@@ -75,7 +84,7 @@ class PrefillDecode(Model):
     cards: Count | None = None
     """To use at most; none: as many as give the best ratio."""
     objective: Objective = Objective.THROUGHPUT
-    requests_per_second: Annotated[float, Field(gt=0)] | None = None
+    requests_per_second: Annotated[float, Field(gt=0, le=1e6)] | None = None
     """The mean load, which objectives other than Throughput need."""
     bounds: RatioBounds = RatioBounds()
     prompts: Annotated[tuple[Tokens, ...], Some]
@@ -92,7 +101,20 @@ class PrefillDecode(Model):
             raise ValueError(f"prompts, outputs and hitPercents make {cells} rows, more than {MOST_CELLS}")
         if self.objective is not Objective.THROUGHPUT and self.requests_per_second is None:
             raise ValueError(f"objective {self.objective} weighs waiting: give requestsPerSecond")
+        self._tries_not_too_many_splits(cells)
         return self
+
+    def _tries_not_too_many_splits(self, cells: int) -> None:
+        """Refuse what would be tried for minutes: every split of the cards, or as many as one role's."""
+        if self.cards is None:
+            return
+        of_prefill, of_decode = self.cards // self.prefill.cards, self.cards // self.decode.cards
+        tried = of_prefill if self.objective is Objective.THROUGHPUT else of_prefill * of_decode // 2
+        if cells * tried > MOST_SPLITS:
+            raise ValueError(
+                f"{self.cards} cards make about {tried:,} splits to try for each of {cells} rows, and"
+                f" {MOST_SPLITS:,} altogether are the most: ask with fewer cards, or fewer rows"
+            )
 
 
 class AttentionPart(Model):
@@ -108,8 +130,8 @@ class AttentionPart(Model):
 class ExpertPart(Model):
     """Experts of one layer."""
 
-    base_microseconds: Annotated[float, Field(gt=0)]
-    token_microseconds: Annotated[float, Field(gt=0)]
+    base_microseconds: Annotated[float, Field(gt=0, le=1e12)]
+    token_microseconds: Annotated[float, Field(gt=0, le=1e12)]
     """For each token."""
     experts: Count
     nodes: Count = 1
@@ -121,7 +143,7 @@ class ExpertPart(Model):
 class ExchangePart(Model):
     """Transfers between the two, one way."""
 
-    setup_microseconds: Annotated[int, Field(ge=0)]
+    setup_microseconds: Annotated[int, Field(ge=0, le=10**12)]
     rate: PositiveBytes
     """Bytes a second out of one attention instance."""
     bytes_per_token: PositiveBytes

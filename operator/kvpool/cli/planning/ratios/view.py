@@ -44,7 +44,8 @@ def _cells(cell: Cell) -> Iterator[str]:
 def impossible_of(cells: Sequence[Cell]) -> list[str]:
     """One line for each kind of request that no split serves as promised."""
     return [
-        f"prompt {cell.shape.prompt_tokens:,}, answer {cell.shape.output_tokens:,}: {cell.answer.text}"
+        f"prompt {cell.shape.prompt_tokens:,} ({cell.shape.hit_tokens:,} cached), answer "
+        f"{cell.shape.output_tokens:,}: {cell.answer.text}"
         for cell in cells
         if isinstance(cell.answer, Impossible)
     ]
