@@ -15,9 +15,9 @@ from kvpool.model.decisions import Reason
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
 from kvpool.model.snapshot import Snapshot
-from kvpool.plan.attachment import attached
+from kvpool.plan.attachment import REATTACH_GRACE_SECONDS, attached
 from kvpool.plan.engines import PodBook, roles_of
-from kvpool.plan.freshness import is_fresh
+from kvpool.plan.freshness import hearing_until
 from kvpool.plan.group_ratio import engine_of, shape_of_pool
 from kvpool.plan.group_slots import slots_of
 from kvpool.plan.presets import UnknownPresetError, card_named, kv_memory_at_16_bits
@@ -29,12 +29,10 @@ from kvpool.plan.timing.shapes import Ranks
 _SETTINGS: Final = ShareSettings()
 
 FIGURE_GRACE_SECONDS: Final = 60.0
-"""How long an engine keeps its share after its last figure: one that comes and goes moves no weight.
+"""How long an engine's last figure counts: one that comes and goes moves no weight, its own or others'.
 
 Nobody is held back for longer by what was true once.
 """
-
-_LATELY: Final = "it does not say how much of its KV memory is in use, and for a minute keeps"
 
 
 class ShareBook:
@@ -61,36 +59,43 @@ class ShareBook:
         share, usage = self._known[key].get(slot.metadata.name, (FULL_SHARE, None))
         if share >= FULL_SHARE:
             return FULL_SHARE, None
-        said = f"{usage:.0%} of its KV memory is in use: it gets" if usage is not None else _LATELY
-        text = f"{said} {share} for each 100 of the emptiest"
+        used = f"{usage:.0%} of" if usage is not None else "it has yet to say how much of"
+        text = f"{used} its KV memory is in use: it gets {share} for each 100 of the emptiest"
         return max(1, share), Reason("KVPressure", text)
 
     def _of_role(
         self, group: PDGroup, role: Role, before: Callable[[EngineSlot], int]
     ) -> dict[str, tuple[int, float | None]]:
-        """Share and use of KV memory of each attached slot; nothing for a pool too small to gain by it."""
+        """Share and use of KV memory of each attached slot; nothing for a pool too small to gain by it.
+
+        While figures of some are on their way, to a new leader or on a new stream, all that have a share keep
+        it: each is measured by the best of them.
+        """
         slots = [slot for slot in slots_of(self._snapshot, group) if slot.spec.role is role]
         known = constants_of(self._snapshot, group, role)
-        members, previous = [], {}
+        members, previous, waits = [], {}, False
         for slot in slots:
             engine = attached(self._snapshot, slot, self._pods, self._now)
             if engine is not None:
                 usage = self._usage(slot, engine.pod_uid, known[1]) if known is not None else None
-                timing = known[0] if known is not None else None
-                keeps = timing is not None and usage is None and self._may_come(slot)
-                members.append(Member(slot.metadata.name, True, timing, usage, keeps))
+                members.append(
+                    Member(slot.metadata.name, True, known[0] if known is not None else None, usage)
+                )
                 previous[slot.metadata.name] = before(slot)
+                waits = waits or (not usage and self._is_on_its_way(slot))
         if len(members) <= group.spec.routing.guards.small_pool:
             return {}
         by_name = shares(members, _SETTINGS, previous).by_name
+        if waits and known is not None:
+            by_name = {name: previous[name] or share for name, share in by_name.items()}
         return {member.name: (by_name[member.name], member.kv_usage) for member in members}
 
     def _usage(self, slot: EngineSlot, pod_uid: str, capacity_bytes: int) -> float | None:
-        """Share of an engine's KV memory in use, by its own word; None when it said nothing lately."""
+        """Share of an engine's KV memory in use, by its own last word; None when that is long ago."""
         used = 0
         for node in dict.fromkeys(seat.node for seat in slot.spec.seats):
             agent = self._snapshot.agents.get(node)
-            if agent is None or not is_fresh(agent, self._now):
+            if agent is None or self._now.monotonic_seconds >= agent.reported_at + FIGURE_GRACE_SECONDS:
                 return None
             told = [engine.hbm_kv_bytes for engine in agent.engines if engine.pod_uid == pod_uid]
             if not told:
@@ -98,19 +103,13 @@ class ShareBook:
             used += sum(told)
         return min(1.0, used / capacity_bytes) if capacity_bytes else None
 
-    def _may_come(self, slot: EngineSlot) -> bool:
-        """Whether a figure that is missing may be on its way: no agent of the slot lacks it for long."""
-        return all(
-            self._now.monotonic_seconds < self._last_word(seat.node) + FIGURE_GRACE_SECONDS
-            for seat in slot.spec.seats
-        )
-
-    def _last_word(self, node: str) -> float:
-        """When a node's figures ended, or were to begin: with this leader, or with the agent's stream."""
-        agent = self._snapshot.agents.get(node)
-        if agent is None:
-            return self._snapshot.leadership.since
-        return agent.hello_at if is_fresh(agent, self._now) else agent.reported_at
+    def _is_on_its_way(self, slot: EngineSlot) -> bool:
+        """Whether an engine that says nothing, or 0 as it does at first, may not have come to word yet."""
+        nodes = {seat.node for seat in slot.spec.seats}
+        if hearing_until(self._snapshot, nodes, self._now) is not None:
+            return True
+        hellos = (self._snapshot.agents[node].hello_at for node in nodes & self._snapshot.agents.keys())
+        return self._now.monotonic_seconds < max(hellos, default=float("-inf")) + REATTACH_GRACE_SECONDS
 
 
 def constants_of(snapshot: Snapshot, group: PDGroup, role: Role) -> tuple[TimingModel, int] | None:

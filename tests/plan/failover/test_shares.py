@@ -136,44 +136,79 @@ def test_what_is_not_known_makes_nobody_slower(five: World) -> None:
         assert set(given(snapshot, five).values()) == {(100, "Serving")}
 
 
+def aged(snapshot: Snapshot, world: World, host: str, age_seconds: float) -> Snapshot:
+    """The same when the newest report of a host's agent is so old."""
+    old = replace(snapshot.agents[host], reported_at=world.now.monotonic_seconds - age_seconds)
+    return replace(snapshot, agents={**snapshot.agents, host: old})
+
+
 @pytest.mark.parametrize(
-    ("age_seconds", "weight"), [(9, (10, "KVPressure")), (11, (10, "KVPressure")), (60, (100, "Serving"))]
+    ("age_seconds", "told"),
+    [(9, (10, "KVPressure")), (11, (10, "KVPressure")), (59, (10, "KVPressure")), (60, (100, "Serving"))],
 )
-def test_a_report_that_is_too_old_keeps_the_share_for_a_minute_and_counts_as_unknown_then(
-    five: World, age_seconds: float, weight: tuple[int, str]
+def test_the_last_word_of_an_engine_counts_for_a_minute(
+    five: World, age_seconds: float, told: tuple[int, str]
+) -> None:
+    assert given(aged(seen(five, {"n-1": 1.0}), five, "n-1", age_seconds), five)["n-1"] == told
+
+
+def test_reports_that_come_and_go_move_nobody(five: World) -> None:
+    use = {"n-1": 0.2, "n-2": 0.85, "n-3": 0.85, "n-4": 0.85, "n-5": 1.0}
+    snapshot = carried(seen(five, use), five)
+    steady = given(snapshot, five)
+    assert sorted(weight for weight, _ in steady.values()) == [10, 55, 55, 55, 100]
+    for host in ("n-1", "n-2", "n-5"):  # the measure of the others, one of them, and the fullest
+        for age in (11.0, 1.0, 30.0, 2.0):
+            assert given(aged(snapshot, five, host, age), five) == steady
+
+
+def unheard(snapshot: Snapshot, world: World, host: str, leads_seconds: float) -> Snapshot:
+    """What a leader of so many seconds sees that has not heard one agent."""
+    heard = {node: agent for node, agent in snapshot.agents.items() if node != host}
+    leadership = replace(snapshot.leadership, since=world.now.monotonic_seconds - leads_seconds)
+    return replace(snapshot, agents=heard, leadership=leadership)
+
+
+@pytest.mark.parametrize("host", ["n-1", "n-2", "n-5"])
+def test_while_a_new_leader_has_not_heard_all_agents_shares_stand_still(five: World, host: str) -> None:
+    use = {"n-1": 0.2, "n-2": 0.85, "n-3": 0.85, "n-4": 0.85, "n-5": 1.0}
+    snapshot = carried(seen(five, use), five)
+    weights_before = {node: weight for node, (weight, _) in given(snapshot, five).items()}
+    told = given(unheard(snapshot, five, host, 1.0), five)
+    assert {node: weight for node, (weight, _) in told.items()} == weights_before
+
+
+def test_an_agent_that_a_leader_has_not_heard_for_long_says_nothing_of_its_engine(five: World) -> None:
+    snapshot = carried(seen(five, {"n-1": 1.0}), five)
+    assert given(unheard(snapshot, five, "n-1", 10.9), five)["n-1"] == (10, "KVPressure")
+    assert given(unheard(snapshot, five, "n-1", 11.1), five)["n-1"] == (100, "Serving")
+
+
+@pytest.mark.parametrize("told_bytes", [None, 0])
+def test_an_engine_keeps_its_share_until_it_came_to_word_after_its_agents_hello(
+    five: World, told_bytes: int | None
 ) -> None:
     snapshot = carried(seen(five, {"n-1": 1.0}), five)
-    old = replace(snapshot.agents["n-1"], reported_at=five.now.monotonic_seconds - age_seconds)
-    aged = replace(snapshot, agents={**snapshot.agents, "n-1": old})
-    assert given(aged, five)["n-1"] == weight
+    agent = snapshot.agents["n-1"]
+    (engine,) = agent.engines
+    engines = () if told_bytes is None else (replace(engine, hbm_kv_bytes=told_bytes),)
+    for ago, weight in ((1.0, 10), (4.9, 10), (5.1, 100)):
+        fresh = replace(agent, engines=engines, hello_at=five.now.monotonic_seconds - ago)
+        greeted = replace(snapshot, agents={**snapshot.agents, "n-1": fresh})
+        assert given(greeted, five)["n-1"][0] == weight
 
 
-def test_a_share_that_is_kept_says_so(five: World) -> None:
-    snapshot = carried(seen(five, {"n-1": 1.0}), five)
-    old = replace(snapshot.agents["n-1"], reported_at=five.now.monotonic_seconds - 11)
-    aged = replace(snapshot, agents={**snapshot.agents, "n-1": old})
-    found = weights(aged, aged.groups[KEY], Role.DECODE, five.now).members
+def test_a_share_that_is_kept_says_what_is_missing(five: World) -> None:
+    snapshot = unheard(carried(seen(five, {"n-1": 1.0}), five), five, "n-1", 1.0)
+    found = weights(snapshot, snapshot.groups[KEY], Role.DECODE, five.now).members
     (said,) = (one.reason.message for one in found if one.weight == 10)
-    assert said.startswith(
-        "it does not say how much of its KV memory is in use, and for a minute keeps 10 for"
-    )
-
-
-@pytest.mark.parametrize(("leads_seconds", "weight"), [(1, (10, "KVPressure")), (60, (100, "Serving"))])
-def test_a_new_leader_that_has_not_heard_an_agent_keeps_the_share_for_a_minute(
-    five: World, leads_seconds: float, weight: tuple[int, str]
-) -> None:
-    snapshot = carried(seen(five, {"n-1": 1.0}), five)
-    silent = {node: agent for node, agent in snapshot.agents.items() if node != "n-1"}
-    leadership = replace(snapshot.leadership, since=five.now.monotonic_seconds - leads_seconds)
-    assert given(replace(snapshot, agents=silent, leadership=leadership), five)["n-1"] == weight
+    assert said.startswith("it has yet to say how much of its KV memory is in use: it gets 10 for")
 
 
 def test_an_engine_that_never_had_a_share_gets_the_whole_one_though_it_says_nothing(five: World) -> None:
-    snapshot = seen(five, {"n-1": 1.0})
+    snapshot = unheard(seen(five, {"n-1": 1.0}), five, "n-1", 1.0)
     acks = tuple(replace(ack, weights={}) for ack in snapshot.acks)
-    agents = {**snapshot.agents, "n-1": replace(snapshot.agents["n-1"], engines=())}
-    assert given(replace(snapshot, acks=acks, agents=agents), five)["n-1"] == (100, "Serving")
+    assert given(replace(snapshot, acks=acks), five)["n-1"] == (100, "Serving")
 
 
 def test_a_small_pool_gets_the_same_everywhere(five: World) -> None:

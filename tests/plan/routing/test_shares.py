@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvpool.plan.routing.shares import Member, ShareSettings, headroom, shares
-from kvpool.plan.timing.model import TimingModel
 from tests.plan.routing.fleet import CARD
 
 SETTINGS = ShareSettings()
@@ -54,58 +53,6 @@ def test_a_small_change_changes_nothing_so_that_routers_are_left_alone() -> None
 def test_coming_and_going_is_never_held_back_by_the_step() -> None:
     assert shares([member("a", healthy=False), member("b")], SETTINGS, {"a": 3, "b": 100}).by_name["a"] == 0
     assert shares([member("b", usage=0.1)], SETTINGS, {"b": 98}).by_name["b"] == 100
-
-
-@pytest.mark.parametrize(
-    ("usages", "before", "after"),
-    [
-        ({"a": 0.2, "b": None}, {"a": 100, "b": 10}, {"a": 100, "b": 10}),
-        ({"a": 0.2, "b": None}, {"a": 100, "b": 100}, {"a": 100, "b": 100}),
-        ({"a": 0.2, "b": None}, {"a": 100}, {"a": 100, "b": 100}),
-        ({"a": 0.2, "b": None}, {"a": 100, "b": 0}, {"a": 100, "b": 100}),
-        # Who says nothing is no measure: all others are as full as before, and get as much as before.
-        ({"a": 0.85, "b": 0.85, "c": None}, {"a": 100, "b": 100, "c": 100}, {"a": 100, "b": 100, "c": 100}),
-        ({"a": None, "b": None}, {"a": 100, "b": 55}, {"a": 100, "b": 55}),
-    ],
-)
-def test_a_figure_that_is_missing_for_a_moment_moves_no_share(
-    usages: dict[str, float | None], before: dict[str, int], after: dict[str, int]
-) -> None:
-    members = [replace(member(name, usage=use), keeps=use is None) for name, use in usages.items()]
-    assert dict(shares(members, SETTINGS, before).by_name) == after
-
-
-def test_a_figure_that_comes_and_goes_swings_nothing() -> None:
-    before = dict(shares([member("a"), member("b", usage=1.0)], SETTINGS).by_name)
-    for usage in (None, 1.0, None, 0.99, None):
-        coming = replace(member("b", usage=usage), keeps=usage is None)
-        assert dict(shares([member("a"), coming], SETTINGS, before).by_name) == before == {"a": 100, "b": 10}
-
-
-def test_who_is_not_healthy_keeps_nothing() -> None:
-    gone = replace(member("b", healthy=False, usage=None), keeps=True)
-    assert shares([member("a"), gone], SETTINGS, {"a": 100, "b": 10}).by_name["b"] == 0
-
-
-def test_speeds_are_compared_with_a_full_batch_of_long_contexts() -> None:
-    one, two = (TimingModel(0, 0, 0, 0, 0, each) for each in (1, 2))
-    got = shares([Member("one", True, one, None), Member("two", True, two, None)], SETTINGS).by_name
-    assert dict(got) == {"one": 100, "two": 50}
-
-
-def test_the_slowest_member_still_gets_a_share_and_more_than_full_memory_takes_no_more() -> None:
-    crawling = Member("crawling", True, TimingModel(0, 0, 0, 10**12, 0, 0), None)
-    assert shares([member("fast"), crawling], SETTINGS).by_name["crawling"] == 1
-    assert headroom(1.2, SETTINGS) == pytest.approx(0.1)
-
-
-def test_a_share_that_is_off_by_a_whole_step_changes_and_a_new_one_is_given_at_once() -> None:
-    def share(previous: dict[str, int]) -> int:
-        return shares([member("fast"), member("slow", slow=True)], SETTINGS, previous).by_name["slow"]
-
-    assert [share({"slow": before}) for before in (45, 46, 54, 55)] == [50, 46, 54, 50]
-    rare = Member("rare", True, TimingModel(0, 0, 0, 30 * CARD.step_ns(32, 65_536), 0, 0), 0.2)
-    assert shares([member("fast"), rare], SETTINGS).by_name["rare"] == 3
 
 
 @given(

@@ -43,8 +43,6 @@ class Member:
     """Calibrated constants; None when there are none that can be believed."""
     kv_usage: float | None
     """Share of KV in use, 0 to 1; None when it was not reported lately."""
-    keeps: bool = False
-    """Whether it keeps the share it had, if it had one: a figure that is missing may be on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +58,20 @@ class Shares:
 def shares(
     members: Sequence[Member], settings: ShareSettings, previous: Mapping[str, int] | None = None
 ) -> Shares:
-    """Return the share of each member. Those that are off by less than a step keep the `previous` one.
-
-    Who keeps its share for want of a figure is no measure for the others either.
-    """
-    before = previous or {}
+    """Return the share of each member. Those that are off by less than a step keep the `previous` one."""
     healthy = [member for member in members if member.healthy]
-    kept = {
-        member.name: before[member.name] for member in healthy if member.keeps and before.get(member.name)
-    }
     speeds = {member.name: _speed(member.timing, settings) for member in healthy if member.timing is not None}
     uncalibrated = tuple(member.name for member in healthy if member.name not in speeds)
     raw = {
         member.name: (1.0 if uncalibrated else speeds[member.name]) * headroom(member.kv_usage, settings)
         for member in healthy
     }
-    best = max((value for name, value in raw.items() if name not in kept), default=1.0)
-    wanted = {
-        name: max(1, round(FULL_SHARE * value / best)) for name, value in raw.items() if name not in kept
-    }
-    settled = {
-        member.name: kept.get(member.name) or _settled(member.name, wanted, before, settings.step)
-        for member in members
-    }
-    return Shares(settled, uncalibrated)
+    best = max(raw.values(), default=1.0)
+    wanted = {name: max(1, round(FULL_SHARE * value / best)) for name, value in raw.items()}
+    return Shares(
+        {member.name: _settled(member.name, wanted, previous or {}, settings.step) for member in members},
+        uncalibrated,
+    )
 
 
 def headroom(kv_usage: float | None, settings: ShareSettings) -> float:
