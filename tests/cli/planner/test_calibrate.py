@@ -20,6 +20,10 @@ from kvpool.plan.calibration.constants import Source
 from kvpool.plan.calibration.document import from_document
 
 
+MEMORY = "/dev/shm"
+"""A folder that is no disk, on every Linux."""
+
+
 def calibrate(*flags: str) -> Result:
     return CliRunner().invoke(kvpool, ["calibrate", *flags])
 
@@ -71,13 +75,49 @@ def test_people_read_a_table_with_methods_and_reasons(monkeypatch: pytest.Monkey
     assert max(map(len, result.output.splitlines())) <= 100
 
 
-def test_a_folder_in_memory_is_told_and_the_rest_still_answers(tmp_path: Path) -> None:
-    result = calibrate(
-        "--local", "--part", "ssd", "--seconds", "1", "--folder", str(tmp_path / "none"), "-o", "json"
-    )
+@pytest.mark.parametrize(("name", "told"), [("none", "is not there"), ("file", "is no folder")])
+def test_a_folder_that_is_none_is_refused_before_anything_is_measured(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    result = calibrate("--local", "--seconds", "3600", "--folder", str(tmp_path / name))
+    assert isinstance(result.exception, CliError)
+    assert str(result.exception) == f"--folder {tmp_path / name} {told}: name a folder on the SSD to measure"
+
+
+def test_a_folder_is_not_passed_over_where_the_ssd_is_not_asked_for(tmp_path: Path) -> None:
+    result = calibrate("--local", "--part", "network", "--folder", str(tmp_path))
+    assert isinstance(result.exception, CliError)
+    assert str(result.exception) == f"--folder {tmp_path} is for the SSD: add --part ssd, or leave it out"
+
+
+@pytest.mark.parametrize("asked", [("--part", "ssd"), ("--folder", MEMORY)], ids=" ".join)
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_nothing_of_what_was_asked_for_is_a_finding(
+    asked: tuple[str, ...], form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(MEMORY)
+    monkeypatch.setattr("kvpool.cli.planning.calibrate.SHARES", {"ssd": 1.0})
+    result = calibrate("--local", "--seconds", "1", *asked, "-o", form)
+    assert result.exit_code == 1
+    said = result.stdout if form == "table" else result.stderr
+    assert "nothing of ssd was measured:" in said
+    assert "which is memory: name a folder on the SSD (--folder)" in " ".join(said.split())
+    if form != "table":
+        found = from_document(yaml.safe_load(result.stdout))
+        assert {constant.source for constant in found.constants} == {Source.NOT_MEASURED}
+
+
+def test_what_was_not_asked_for_by_name_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvpool.cli.planning.measuring.cuda.LIBRARY", "libcuda-of-nobody.so.1")
+    monkeypatch.setattr("kvpool.cli.planning.calibrate.SHARES", {"accelerator": 1.0})
+    assert calibrate("--local", "--seconds", "1").exit_code == 0
+
+
+def test_wide_is_for_people_too() -> None:
+    result = calibrate("--local", "--part", "accelerator", "--seconds", "1", "--card", "H200", "-o", "wide")
     assert result.exit_code == 0
-    found = from_document(json.loads(result.stdout))
-    assert {constant.source for constant in found.constants} == {Source.NOT_MEASURED}
+    assert "METHODS AND REMARKS" in result.output
 
 
 def test_a_card_that_nobody_knows_is_refused_with_those_that_are() -> None:

@@ -163,6 +163,13 @@ def test_attention_to_experts_is_answered_with_its_closed_form() -> None:
     assert not found["deadZone"]
 
 
+def test_where_the_last_ratio_that_was_tried_is_the_best_it_says_so() -> None:
+    told = ask({"attentionExperts": ATTENTION_EXPERTS | {"mostRatio": 2}}).output
+    assert "2 attention instances to 1 for experts" in told
+    assert "; more than 2 were not tried (mostRatio)" in told
+    assert "were not tried" not in ask({"attentionExperts": ATTENTION_EXPERTS}).output
+
+
 def test_a_dead_zone_is_a_finding() -> None:
     slow = {**ATTENTION_EXPERTS, "exchange": {**ATTENTION_EXPERTS["exchange"], "rate": "1G"}, "mostRatio": 8}
     result = ask({"attentionExperts": slow})

@@ -7,7 +7,7 @@ from kvpool.plan.calibration.constants import Calibration, Constant
 from kvpool.plan.calibration.document import to_document
 
 
-def calibration_screen(calibration: Calibration) -> Screen:
+def calibration_screen(calibration: Calibration, findings: Sequence[str] = ()) -> Screen:
     """All that a calibration says, for people."""
     known = [constant for constant in calibration.constants if constant.value is not None]
     table = Table(
@@ -40,6 +40,7 @@ def calibration_screen(calibration: Calibration) -> Screen:
             Lines("Methods and remarks", list(_remarks(calibration.constants))),
         ),
         to_document(calibration),
+        findings,
     )
 
 

@@ -68,7 +68,7 @@ def _attention_experts(
     question: AttentionExperts, sections: list[Section], document: dict[str, JsonValue], findings: list[str]
 ) -> None:
     plan = attention_plan(question)
-    sections.append(attention_section(plan))
+    sections.append(attention_section(plan, question.most_ratio))
     document["attentionExperts"] = attention_document(plan)
     if plan.warning:
         findings.append(plan.warning)

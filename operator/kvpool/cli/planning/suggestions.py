@@ -90,7 +90,7 @@ def _plain(fault: ErrorDetails) -> str:
 
 def _digits(limit: float) -> str:
     """`1,000,000,000` and not `1e+09`."""
-    return f"{limit:,}" if isinstance(limit, int) else f"{limit:,.12g}"
+    return f"{limit:,}" if isinstance(limit, int) else f"{limit:,.16g}"
 
 
 def _shown(value: object) -> str:

@@ -84,7 +84,7 @@ def swings_section(swings: Sequence[Swing]) -> Section:
     )
 
 
-def attention_section(plan: AttentionExpertPlan) -> Lines:
+def attention_section(plan: AttentionExpertPlan, most: int) -> Lines:
     """The ratio of attention to experts, and what a layer takes."""
     layer = plan.layer
     attention, experts, transfer, period = (
@@ -94,7 +94,8 @@ def attention_section(plan: AttentionExpertPlan) -> Lines:
     return Lines(
         "Attention to experts",
         [
-            f"{plan.ratio} attention instances to 1 for experts (closed form: {plan.closed_form:.1f})",
+            f"{plan.ratio} attention instances to 1 for experts (closed form: {plan.closed_form:.1f})"
+            + (f"; more than {most} were not tried (mostRatio)" if plan.ratio == most else ""),
             f"{plan.tokens_per_second:,.0f} tokens a second for each instance",
             f"a layer takes {period} us: attention {attention}, experts {experts}, each transfer {transfer}",
         ],
