@@ -76,6 +76,45 @@ def test_the_fold_is_the_xor_of_all_words() -> None:
     )
 
 
+@given(st.binary(min_size=2, max_size=40).filter(lambda packed: len(packed) % 2 == 0))
+def test_folding_by_halves_is_the_xor_of_all_words(packed: bytes) -> None:
+    mixed = 0
+    for place in range(0, len(packed), 2):
+        mixed ^= int.from_bytes(packed[place : place + 2], "big")
+    assert xor_fold(packed) == mixed
+
+
+@pytest.mark.parametrize(("name", "bits"), [(HashName.TOEPLITZ, 32), (HashName.XOR_FOLD, 16)])
+def test_a_seed_is_mixed_into_the_hash_as_far_as_it_is_wide(name: HashName, bits: int) -> None:
+    flow = FlowTuple(v4("10.0.0.1"), v4("10.0.0.2"), FIRST_PORT)
+    plain = SwitchHash(name, 8).hash_of(flow)
+    widest = (1 << bits) - 1
+    assert SwitchHash(name, 8, seed=5).hash_of(flow) == plain ^ 5
+    assert SwitchHash(name, 8, seed=widest).hash_of(flow) == plain ^ widest
+    assert SwitchHash(name, 8, seed=(1 << bits) + 5).hash_of(flow) == plain ^ 5
+
+
+def test_a_start_value_is_taken_as_far_as_the_check_is_wide() -> None:
+    flow = FlowTuple(v4("10.0.0.1"), v4("10.0.0.2"), FIRST_PORT)
+
+    def hashed(seed: int) -> int:
+        return SwitchHash(HashName.CRC32, 8, seed=seed).hash_of(flow)
+
+    assert hashed(2**32 + 5) == hashed(5) != hashed(4)
+    assert hashed(2**31) != hashed(0)
+
+
+def test_long_addresses_and_the_ports_at_either_end_are_taken() -> None:
+    flow = FlowTuple(bytes(16), bytes(16), 0, 0xFFFF)
+    assert flow.packed() == bytes(32) + bytes((0, 0, 0xFF, 0xFF))
+    assert SwitchHash(HashName.CRC32, 1).bucket(flow) == 0
+
+
+def test_what_switches_hash_by_default_is_rdma_over_udp() -> None:
+    assert FlowTuple(bytes(4), bytes(4), FIRST_PORT).destination_port == 4791
+    assert FlowTuple(bytes(4), bytes(4), FIRST_PORT).protocol == 17
+
+
 @given(st.sampled_from(HashName), ADDRESSES, ADDRESSES, ADDRESSES, PORTS, PORTS, st.integers(0, 2**32 - 1))
 def test_what_a_port_change_does_does_not_depend_on_the_rest(
     name: HashName, source: bytes, destination: bytes, other: bytes, first: int, second: int, seed: int
@@ -126,6 +165,15 @@ def test_linux_folds_a_flow_label_into_fourteen_bits() -> None:
     assert port_of_flow_label(0x12345) == ((0x12345 & 0x3FFF) ^ (0x12345 >> 14)) | 0xC000
 
 
+@pytest.mark.parametrize(
+    ("product", "label"),
+    # Bits from 20 on are folded in once, what is then from 40 on once more.
+    [(3, 3), (1 << 20, 1), (1 << 25, 1 << 5), (1 << 40, 1), (1 << 44, 1 << 4), ((1 << 20) + 1, 0)],
+)
+def test_linux_folds_the_product_of_both_numbers_into_twenty_bits(product: int, label: int) -> None:
+    assert flow_label_of_queue_pairs(product, 1) == label
+
+
 @given(st.integers(0, 2**24 - 1), st.integers(0, 2**24 - 1))
 def test_both_ends_of_a_queue_pair_get_the_same_port(local: int, remote: int) -> None:
     assert port_of_queue_pairs(local, remote) == port_of_queue_pairs(remote, local)
@@ -140,5 +188,9 @@ def test_addresses_of_two_lengths_are_refused_with_both() -> None:
         SwitchHash(HashName.TOEPLITZ, 8, key=bytes(39))
     with pytest.raises(ValueError, match="at least 1, not 0"):
         SwitchHash(HashName.CRC32, 0)
+    with pytest.raises(ValueError, match="5 and 5 bytes"):
+        FlowTuple(bytes(5), bytes(5), FIRST_PORT)
     with pytest.raises(ValueError, match="65536"):
         FlowTuple(bytes(4), bytes(4), 65536)
+    with pytest.raises(ValueError, match="port -1"):
+        FlowTuple(bytes(4), bytes(4), FIRST_PORT, -1)

@@ -1,6 +1,6 @@
 """Learning ports: what transfers between pairs, what must be probed, and when it is forgotten."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -96,8 +96,31 @@ def test_a_fabric_whose_hash_is_not_linear_is_found_out() -> None:
 
 
 def test_a_matrix_for_twelve_spines_is_refused() -> None:
-    with pytest.raises(ValueError, match="12 spines"):
-        learn_matrix(lambda _: 0, 12)
+    for spines in (0, 12):
+        with pytest.raises(ValueError, match=f"{spines} spines"):
+            learn_matrix(lambda _: 0, spines)
+
+
+def test_a_fabric_of_one_spine_has_a_matrix_too() -> None:
+    matrix, offset = learn_matrix(lambda _: 0, 1)
+    assert (matrix.ports(0), offset) == ({0: FIRST_PORT}, 0)
+
+
+def test_a_matrix_says_what_each_bit_does_beside_the_offset_of_its_pair() -> None:
+    matrix, offset = learn_matrix(lambda port: (port & 7) ^ 5, 8)
+    assert (matrix.columns, offset) == ((1, 2, 4, *(0,) * 11), 5)
+    # The lowest port for each spine, in order of spines.
+    assert list(matrix.deltas().items()) == [(spine, FIRST_PORT + spine) for spine in range(8)]
+    assert list(matrix.ports(5).items()) == [(spine, FIRST_PORT + (spine ^ 5)) for spine in range(8)]
+
+
+def test_a_spine_that_only_the_last_port_reaches_is_found() -> None:
+    class LastOnly(SwitchHash):
+        def bucket(self, flow: FlowTuple) -> int:
+            return int(flow.source_port == LAST_PORT)
+
+    (flow,) = flows(1, 5)
+    assert ports_by_hash(LastOnly(HashName.CRC32, 2), flow) == {0: FIRST_PORT, 1: LAST_PORT}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +153,24 @@ def test_a_budget_ends_the_search_with_what_was_found() -> None:
     assert list(found.ports) == [0, 1, 2]
 
 
+def test_probes_are_counted_as_they_are_sent_and_spines_come_in_order() -> None:
+    sent: list[int] = []
+
+    def probe(port: int) -> int:
+        sent.append(port)
+        return port % 3
+
+    found = cover_by_probing(probe, 3, range(FIRST_PORT + 2, FIRST_PORT - 1, -1))
+    assert (found.probes, sent) == (3, [FIRST_PORT + 2, FIRST_PORT + 1, FIRST_PORT])
+    assert list(found.ports.items()) == [(spine, FIRST_PORT + spine) for spine in range(3)]
+
+
+def test_random_ports_are_those_of_the_range() -> None:
+    ports = random_ports(lambda bound: bound - 1)
+    assert next(iter(ports)) == LAST_PORT
+    assert next(iter(random_ports(lambda _: 7))) == FIRST_PORT + 7
+
+
 def test_the_usual_budget_is_three_times_the_mean() -> None:
     found = cover_by_probing(lambda _: 0, 8, range(FIRST_PORT, LAST_PORT))
     assert found.probes == round(3 * expected_probes(8))
@@ -157,6 +198,24 @@ def test_ports_are_forgotten_after_their_time_and_with_any_change_of_the_topolog
     assert table.matrix is None
     with pytest.raises(LookupError, match="learn"):
         table.learn_offset("a", 1, now_ns=0)
+
+
+def test_a_transfer_is_slow_below_three_fifths_of_what_was_expected() -> None:
+    assert should_redraw(599_999, 1_000_000)
+    assert not should_redraw(600_000, 1_000_000)
+
+
+@pytest.mark.parametrize("port", [FIRST_PORT, FIRST_PORT + 5, LAST_PORT])
+def test_another_port_is_any_of_the_others_once(port: int) -> None:
+    def drawing(drawn: int) -> Callable[[int], int]:
+        def below(bound: int) -> int:
+            assert bound == PORT_COUNT - 1
+            return drawn
+
+        return below
+
+    found = [redrawn(port, drawing(drawn)) for drawn in range(PORT_COUNT - 1)]
+    assert found == [other for other in range(FIRST_PORT, LAST_PORT + 1) if other != port]
 
 
 def test_a_slow_transfer_gets_another_port_and_only_when_idle() -> None:

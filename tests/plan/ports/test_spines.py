@@ -24,6 +24,47 @@ def test_the_spine_that_is_least_used_at_its_worse_end_is_chosen() -> None:
     assert fabric.choose(0, 2, first) == 1
 
 
+def test_the_worse_end_counts_before_the_sum_of_both() -> None:
+    fabric = Coordinator(leaves=4, spines=2)
+    # Spine 0 carries 3 flows at one end and none at the other, spine 1 carries 2 at each.
+    for number, (source, destination, spine) in enumerate(
+        [(0, 3, 0), (0, 3, 0), (0, 3, 0), (0, 3, 1), (0, 3, 1), (3, 1, 1), (3, 1, 1)]
+    ):
+        fabric.started(number, source, destination, spine)
+    assert fabric.choose(0, 1, first) == 1
+    assert fabric.choose(0, 2, first) == 1
+    fabric.started(8, 3, 1, 1)
+    assert fabric.choose(0, 1, first) == 0
+
+
+def test_no_lot_is_drawn_where_one_spine_is_least_used() -> None:
+    def never(_: int) -> int:
+        raise AssertionError
+
+    fabric = Coordinator(leaves=2, spines=3)
+    fabric.started(1, 0, 1, 0)
+    fabric.started(2, 0, 1, 2)
+    assert fabric.choose(0, 1, never) == 1
+
+
+def test_of_the_spines_that_are_left_the_least_used_is_chosen() -> None:
+    fabric = Coordinator(leaves=2, spines=4)
+    for number, spine in enumerate((1, 1, 2, 3, 3, 3)):
+        fabric.started(number, 0, 1, spine)
+    fabric.link_lost(0, 0)
+    assert fabric.choose(0, 1, first) == 2
+    assert fabric.choose_by(View.SOURCE_LEAF, 0, 0, 1, first) == 2
+
+
+def test_a_lost_link_tells_of_what_it_carried_either_way() -> None:
+    fabric = Coordinator(leaves=3, spines=2)
+    fabric.started(1, 0, 2, 0)
+    fabric.started(2, 2, 1, 0)
+    fabric.started(3, 0, 1, 0)
+    fabric.started(4, 0, 2, 1)
+    assert fabric.link_lost(2, 0) == (1, 2)
+
+
 def test_equal_spines_are_drawn_by_lot() -> None:
     fabric = Coordinator(leaves=2, spines=4)
     draw = Stream(1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kvpool.plan.ratio.attention_ffn import (
     DECODE_DEGRADATION,
     Batch,
+    Layer,
     Stages,
     closed_form_ratio,
     layer,
@@ -118,3 +119,53 @@ def test_a_link_slower_than_both_sides_is_a_dead_zone_and_says_what_would_help()
     assert plan.layer.dead_zone
     assert plan.warning.startswith("dead zone: a transfer takes 232.4 us")
     assert "more expert instances do not help" in plan.warning
+
+
+@pytest.mark.parametrize(
+    ("attention_ns", "expert_ns", "exchange_ns", "dead"),
+    [
+        (2, 3, 4, True),
+        (3, 2, 4, True),
+        (2, 3, 3, False),
+        (4, 3, 4, False),
+        (5, 3, 4, False),
+        (3, 5, 4, False),
+    ],
+)
+def test_a_zone_is_dead_when_a_transfer_takes_longer_than_either_side(
+    attention_ns: float, expert_ns: float, exchange_ns: float, *, dead: bool
+) -> None:
+    assert Layer(attention_ns, expert_ns, exchange_ns, period_ns=99).dead_zone is dead
+
+
+@pytest.mark.parametrize(("attention_ns", "expert_ns"), [(10_000, 20_000), (20_000, 10_000)])
+def test_in_a_dead_zone_the_bandwidth_is_told_that_would_end_it(attention_ns: int, expert_ns: int) -> None:
+    stages = Stages(attention_ns, 0, 0, expert_ns, 1e-6, 0, 10**9, 1_000, Fraction(1))
+    # A transfer of 40 us: with 2.0 times the bandwidth it takes as long as the longer side.
+    plan = plan_attention_experts(stages, Batch(40, 0, 4, 1), most=1)
+    assert (plan.ratio, plan.layer.period_ns) == (1, 40_000)
+    assert "2.0 times the bandwidth would give 100 % more tokens" in plan.warning
+    slower = plan_attention_experts(stages, Batch(60, 0, 4, 1), most=1)
+    assert "3.0 times the bandwidth would give 200 % more tokens" in slower.warning
+
+
+def test_every_expert_may_be_chosen() -> None:
+    assert sent_share(4, 2, 4) == 1
+
+
+def test_the_closed_form_knows_no_round_trips() -> None:
+    alone = replace(BATCH, micro_batches=1)
+    assert closed_form_ratio(STAGES, alone) == closed_form_ratio(STAGES, BATCH)
+
+
+def test_no_more_ratios_are_tried_than_are_asked_for() -> None:
+    costly_start = replace(STAGES, expert_base_ns=10**6)
+    assert [plan_attention_experts(costly_start, BATCH, most=most).ratio for most in (1, 2, 5)] == [1, 2, 5]
+
+
+def test_of_ratios_that_give_the_same_the_smaller_is_taken() -> None:
+    # 1 / 2 of a token in 3 us, and 2 / 3 in 4 us.
+    stages = Stages(0, 0, 0, 2_000, 1_000, 0, 10**18, 0, Fraction(1))
+    batch = Batch(1, 0, 4, 1)
+    assert tokens_per_second(stages, batch, 1) == tokens_per_second(stages, batch, 2)
+    assert plan_attention_experts(stages, batch, most=2).ratio == 1
