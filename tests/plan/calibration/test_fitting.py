@@ -127,6 +127,35 @@ def test_each_rule_refuses_with_its_reason(changes: dict[str, object], rule: Rul
     assert words in refusal.text
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"samples": 30},
+        {"r_squared": 0.901},
+        {"condition": 0.999e6},
+        {"constants": (0.0, 7_900.0, 32.7)},
+        # Reading 147,456 bytes at 4.8 TB/s.
+        {"constants": (5.0, 7_900.0, 30.72)},
+    ],
+)
+def test_what_just_keeps_a_rule_is_accepted(changes: dict[str, object]) -> None:
+    assert refusals_of_step(good(**changes), HARDWARE) == ()
+
+
+def test_constants_that_cannot_be_told_apart_are_not_judged_one_by_one() -> None:
+    for constants in ((-1.0, 7_900.0, 32.7), (5.0, 7_900.0, 30.0)):
+        refusals = refusals_of_step(good(condition=1e6, constants=constants), HARDWARE)
+        assert [refusal.rule for refusal in refusals] == [Rule.CONDITION]
+
+
+@pytest.mark.parametrize(
+    ("token_ns", "rule"), [(0.0, Rule.PHYSICAL), (0.5, Rule.PHYSICAL), (-0.5, Rule.NOT_NEGATIVE)]
+)
+def test_a_constant_is_refused_for_its_sign_or_for_its_speed(token_ns: float, rule: Rule) -> None:
+    (refusal,) = refusals_of_step(good(constants=(5.0, 7_900.0, token_ns)), HARDWARE)
+    assert refusal.rule is rule
+
+
 def test_prefill_cannot_be_faster_than_the_products_it_takes() -> None:
     floor_ns = 2 * 8e9 / 989e12 * 1e9
     fast = good(constants=(2.0 * MS, floor_ns * 0.9, 0.5))
