@@ -19,7 +19,6 @@ from kvpool.cli.planning.measuring.scratch_file import file_system_of
 from kvpool.plan.calibration.constants import Source
 from kvpool.plan.calibration.document import from_document
 
-
 MEMORY = "/dev/shm"
 """A folder that is no disk, on every Linux."""
 
