@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from pydantic import BeforeValidator
+
 from kvpool.plan.nearest_name import nearest_name
 
 
@@ -17,3 +19,8 @@ def known_name(kind: str, name: object, names: Iterable[str]) -> str:
     near = nearest_name(str(name), listed)
     hint = f"did you mean {near!r}?" if near else f"known are {', '.join(listed)}"
     raise ValueError(f"no {kind} {name!r}; {hint}")
+
+
+def one_of(kind: str, names: Iterable[str]) -> BeforeValidator:
+    """Return the check of a model's field that holds one of those names."""
+    return BeforeValidator(lambda name: known_name(kind, name, names))

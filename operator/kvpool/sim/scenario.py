@@ -1,6 +1,5 @@
 """What is simulated: a model on cards, a fleet with tiers, rules, promises, a workload, and what fails."""
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -17,7 +16,7 @@ from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
 from kvpool.sim.faults.schedule import What
 from kvpool.sim.generators import GENERATORS
-from kvpool.sim.names import known_name
+from kvpool.sim.names import one_of
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.serving.design import FirstToken, HandOff
 
@@ -32,10 +31,6 @@ def _duration(value: object) -> object:
     return parse_duration(value) if isinstance(value, str) else value
 
 
-def _one_of(kind: str, names: Iterable[str]) -> BeforeValidator:
-    return BeforeValidator(lambda name: known_name(kind, name, names))
-
-
 Bytes = Annotated[int, BeforeValidator(_quantity), Field(gt=0)]
 """A quantity (`64Gi`, `512G`) or a whole number of bytes."""
 Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, le=1e9)]
@@ -47,27 +42,27 @@ class Constants(Model):
     """The constants of the timing model, where presets do not fit. Milliseconds."""
 
     prefill_base: Annotated[float, Field(ge=0.001, le=1e6)]
-    prefill_token: Annotated[float, Field(ge=0)]
+    prefill_token: Annotated[float, Field(ge=0, le=1e6)]
     """For each prompt token that is computed."""
-    prefill_square: Annotated[float, Field(ge=0)] = 0.0
+    prefill_square: Annotated[float, Field(ge=0, le=1e6)] = 0.0
     """For each pair of prompt tokens."""
     step_base: Annotated[float, Field(ge=0.001, le=1e6)]
-    step_sequence: Annotated[float, Field(ge=0)] = 0.0
+    step_sequence: Annotated[float, Field(ge=0, le=1e6)] = 0.0
     """For each running sequence."""
-    step_token: Annotated[float, Field(ge=0)] = 0.0
+    step_token: Annotated[float, Field(ge=0, le=1e6)] = 0.0
     """For each token of context that a step reads."""
 
 
 class ModelOnCards(Model):
     """Which model, and what one instance of it runs on."""
 
-    preset: Annotated[str, _one_of("model", SHAPES)] | None = "Qwen3-8B"
+    preset: Annotated[str, one_of("model", SHAPES)] | None = "Qwen3-8B"
     """Name of a well-known model; null: `constants` and `kvBytesPerToken` say all."""
-    accelerator: Annotated[str, _one_of("accelerator", CARDS)] = "H200"
+    accelerator: Annotated[str, one_of("accelerator", CARDS)] = "H200"
     """Name of a known accelerator."""
     cards: Count = 1
     """Accelerators that one instance has, as tensor-parallel ranks."""
-    quantisation: Annotated[str, _one_of("quantisation", QUANTISATIONS)] = "W16A16"
+    quantisation: Annotated[str, one_of("quantisation", QUANTISATIONS)] = "W16A16"
     kv_bits: Annotated[int, Field(ge=4, le=32)] = 16
     """Bits of one element of KV."""
     memory_use: Annotated[float, Field(gt=0, le=1)] = MEMORY_USE
@@ -89,7 +84,7 @@ class ModelOnCards(Model):
 class LinkSpec(Model):
     """One direction of a link: a known kind, or its figures."""
 
-    preset: Annotated[str, _one_of("link", LINKS)] | None = None
+    preset: Annotated[str, one_of("link", LINKS)] | None = None
     rate: Bytes | None = None
     """Bytes a second."""
     setup_microseconds: Annotated[int, Field(ge=0)] = 0
@@ -105,7 +100,7 @@ class LinkSpec(Model):
 class LowerTier(Model):
     """A tier below the memory of the instances that compute prompts."""
 
-    tier: Annotated[str, _one_of("tier", TIERS)]
+    tier: Annotated[str, one_of("tier", TIERS)]
     """`DRAM`, `CXL` or `SSD`; list them nearest first."""
     size: Bytes
     """For each instance, or for all together when it is shared."""
@@ -138,7 +133,7 @@ class Fleet(Model):
     link: LinkSpec = LinkSpec(preset="InfiniBand-400G")
     """Way into each decode instance, shared by all transfers to it."""
     tiers: Annotated[tuple[LowerTier, ...], Field(max_length=3)] = ()
-    eviction: Annotated[str, _one_of("eviction rule", EVICTIONS)] = "Recency"
+    eviction: Annotated[str, one_of("eviction rule", EVICTIONS)] = "Recency"
     """By which rule prefixes leave a tier."""
 
     @model_validator(mode="after")
@@ -157,9 +152,9 @@ class Fleet(Model):
 class Routing(Model):
     """Who gets a request, and what routers know."""
 
-    rule: Annotated[str, _one_of("routing rule", ROUTERS)] = "CompletionTime"
+    rule: Annotated[str, one_of("routing rule", ROUTERS)] = "CompletionTime"
     """For decode instances, or for instances that do both."""
-    prefill_rule: Annotated[str, _one_of("prefill rule", PREFILL_ROUTERS)] = "Earliest"
+    prefill_rule: Annotated[str, one_of("prefill rule", PREFILL_ROUTERS)] = "Earliest"
     """For prefill instances."""
     guarded: bool = False
     """Whether the guards stand before the rule: small pools, scarcity."""
@@ -191,7 +186,7 @@ class Promise(Model):
 class Generated(Model):
     """A workload from a named generator."""
 
-    name: Annotated[str, _one_of("generator", GENERATORS)]
+    name: Annotated[str, one_of("generator", GENERATORS)]
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Of the generator; those left out have its defaults."""
 

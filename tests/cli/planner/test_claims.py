@@ -144,7 +144,11 @@ def test_nothing_of_a_run_is_left_when_it_has_answered() -> None:
         (("C1", "--set", "sed=1"), "did you mean 'seed'?"),
         (("C1", "--set", "seed"), "KEY=VALUE"),
         (("C1", "--set", "seed=many"), "does not fit C1"),
-        (("C1", "--set", "C2.seed=1"), "no claim that is run has it"),
+        (("C1", "--set", "C2.seed=1"), "--set C2.seed: C2 is none of the claims that are run"),
+        (("C3", "--set", "hbm_one_in=[]"), "hbm_one_in: it is empty: write one value at least"),
+        (("C3", "--set", "hbm_one_in=[0]"), "hbm_one_in[0]: 0 must be at least 1"),
+        (("C19", "--set", "card=H20"), "card: no accelerator 'H20'; did you mean 'H200'?"),
+        (("C19", "--set", "kv_parallel=99"), "C19 cannot be run with these parameters: tensor 0 and kv 99"),
         (("C1", "--set", "seed=[1"), "cannot be read"),
     ],
 )

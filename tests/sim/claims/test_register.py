@@ -40,6 +40,32 @@ def test_the_parameters_of_a_claim_are_those_of_its_file(experiment: Experiment)
     assert setting_of(experiment, None, reduced=True) == {**written, **reduced}
 
 
+def lists_of(experiment: Experiment) -> list[str]:
+    return [
+        name for name, value in setting_of(experiment, None, reduced=True).items() if isinstance(value, list)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "name"),
+    [(experiment, name) for experiment in EXPERIMENTS for name in lists_of(experiment)],
+    ids=lambda one: one if isinstance(one, str) else named(one),
+)
+def test_no_gate_is_held_against_an_empty_list(experiment: Experiment, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"(?m)^{name}(\.0)?$"):
+        experiment.parameters.model_validate({**setting_of(experiment, None, reduced=True), name: []})
+
+
+@pytest.mark.parametrize("odd", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=named)
+def test_no_number_but_the_seed_is_below_0_or_without_end(experiment: Experiment, odd: float) -> None:
+    written = setting_of(experiment, None, reduced=True)
+    numbers = {name for name, value in written.items() if isinstance(value, int | float)} - {"seed"}
+    with pytest.raises(ValueError, match=r"validation errors? for") as refused:
+        experiment.parameters.model_validate({**written, **dict.fromkeys(numbers, odd)})
+    assert numbers.intersection(str(refused.value).splitlines()) == numbers
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=named)
 def test_a_claim_comes_out_in_its_reduced_setting(experiment: Experiment) -> None:
     traces = ROOT / "traces"

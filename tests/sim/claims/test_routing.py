@@ -51,7 +51,7 @@ def test_the_slowest_of_seven_unequal_cards_is_worth_less_than_the_rule() -> Non
 
 
 def test_a_load_at_which_fewer_cards_serve_less_makes_the_claim_hold_in_part_and_is_named() -> None:
-    small: dict[str, object] = {"equal_rates_per_second": [], "logs": 1, "log_seconds": 120}
+    small: dict[str, object] = {"equal_rates_per_second": [9.5], "logs": 1, "log_seconds": 120}
     row = run("C12", rates_per_second=[5.5, 9.5], **small)
     assert row.verdict is Verdict.PARTLY
     assert "it fails at 9.5/s" in row.knob

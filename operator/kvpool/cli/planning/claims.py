@@ -120,6 +120,10 @@ def _parameters(
     changes = [_setting(text) for text in settings]
     for number, key, _ in changes:
         fits = [one for one in chosen if number in ("", one.claim.number.lower())]
+        if not fits:
+            raise CliError(
+                f"--set {number.upper()}.{key}: {number.upper()} is none of the claims that are run"
+            )
         if not any(key in one.parameters.model_fields for one in fits):
             known = sorted({name for one in fits for name in one.parameters.model_fields})
             near = suggestion(key, known) or f"; known are {', '.join(known) or 'none'}"
@@ -195,7 +199,10 @@ def _run(order: _Order) -> ClaimAnswer:
             experiment.claim, ours="-", band="-", verdict=Verdict.NOT_RUN, knob=f"{error}: give --traces DIR"
         )
     else:
-        row = experiment.run(experiment.parameters.model_validate(order.parameters), workloads)
+        try:
+            row = experiment.run(experiment.parameters.model_validate(order.parameters), workloads)
+        except (ValueError, ArithmeticError) as error:
+            raise CliError(f"{order.number} cannot be run with these parameters: {error}") from None
     return ClaimAnswer(row, dict(order.parameters), time.process_time() - began)
 
 

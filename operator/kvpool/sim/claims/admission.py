@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -10,12 +10,14 @@ from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.routing.prediction import LengthPredictor, Prediction, PredictionSettings
 from kvpool.plan.timing.model import TimingModel
 from kvpool.plan.trajectories.admission import AdmissionSettings
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Above, Experiment, Parameters, Whole
 from kvpool.sim.claims.router_settings import RouterMix, overall
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading
+from kvpool.sim.names import one_of
 from kvpool.sim.pools.pool import Served, serve
 from kvpool.sim.serving.lengths import LearntLengths, Lengths
 from kvpool.sim.trajectories.run import Engine, TrajectoryReport, run_trajectories, shares_of
+from kvpool.sim.workloads.generators.bounds import Factor, Span
 from kvpool.sim.workloads.generators.mix import mix
 from kvpool.sim.workloads.generators.trajectories import Programs, trajectories
 from kvpool.sim.workloads.request import Request, Workload
@@ -28,17 +30,17 @@ MOST_MAKESPAN: Final = 1.02
 class Storms(Parameters):
     """Groups of programs on an engine whose memory holds some of them; figures of Qwen3-32B on two H200."""
 
-    runs: int = Field(ge=1)
+    runs: int = Field(ge=1, le=1000)
     """Sets of programs, each from its own seed."""
-    groups: int = Field(ge=1)
-    members: int = Field(ge=1)
-    turns: float = Field(gt=0)
+    groups: int = Field(ge=1, le=1000)
+    members: int = Field(ge=1, le=1000)
+    turns: float = Field(gt=0, le=1000)
     first_prompt_tokens: int = Field(ge=1)
     tool_tokens: float = Field(gt=0)
     output_tokens: float = Field(gt=0)
     tool_seconds: float = Field(gt=0)
     slots: int = Field(ge=1)
-    scarce_tokens: tuple[int, ...]
+    scarce_tokens: tuple[Whole, ...]
     """Memory of both tiers together, a quarter of it in the device."""
     ample_tokens: int = Field(ge=1)
     usual_final_tokens: int = Field(ge=1)
@@ -165,16 +167,16 @@ def _storm_figures(one: Compared) -> tuple[tuple[str, float], ...]:
 class Bounds(RouterMix):
     """Decode instances whose memory is the limit, with several ways to reserve for answers."""
 
-    log_seconds: float = Field(gt=0)
-    burst_factor: float = Field(ge=1)
+    log_seconds: Span
+    burst_factor: Factor
     capacity_tokens: int = Field(ge=1)
     """A fifth of what the card would hold: memory binds before speed does."""
     instances: int = Field(ge=1)
-    rates_per_second: tuple[float, ...]
+    rates_per_second: tuple[Above, ...]
     coverage: float = Field(gt=0, lt=1)
     most_tokens: int = Field(ge=1)
     """The longest answer that the engine makes."""
-    rule: str
+    rule: Annotated[str, one_of("routing rule", ROUTERS)]
     """Where requests go: to the instance with the smallest share of memory reserved."""
 
 

@@ -7,7 +7,7 @@ between them.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -19,8 +19,10 @@ from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.constants import constants_for
 from kvpool.plan.timing.model import TimingModel
 from kvpool.plan.timing.shapes import SHAPES
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Experiment, Parameters, Whole
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
+from kvpool.sim.names import one_of
+from kvpool.sim.workloads.fields import MOST_TOKENS
 from kvpool.sim.workloads.request import Workload
 
 PUBLISHED_GAIN: Final = 2.3
@@ -29,8 +31,8 @@ PUBLISHED_GAIN: Final = 2.3
 class BorrowedMemory(Parameters):
     """One accelerator whose host lends memory and drives."""
 
-    model: str
-    card: str
+    model: Annotated[str, one_of("model", SHAPES)]
+    card: Annotated[str, one_of("accelerator", CARDS)]
     kv_memory_bytes: int = Field(ge=1)
     """What the accelerator has for KV."""
     free_memory_bytes: int = Field(ge=0)
@@ -38,17 +40,17 @@ class BorrowedMemory(Parameters):
     free_drive_bytes: int = Field(ge=0)
     reserve_percent: int = Field(ge=0, le=100)
     """Of what is free, never lent."""
-    host_link: str
-    drive_link: str
+    host_link: Annotated[str, one_of("link", LINKS)]
+    drive_link: Annotated[str, one_of("link", LINKS)]
     revoked_percent: int = Field(ge=0, le=100)
     """Of the sessions in lent memory, asked back before they return."""
-    context_tokens: int = Field(ge=1)
+    context_tokens: int = Field(ge=1, le=MOST_TOKENS)
     new_tokens: int = Field(ge=1)
     output_tokens: int = Field(ge=1)
     running: int = Field(ge=1)
     """Sessions that are decoded at once; they are in HBM in any case."""
     return_seconds: float = Field(gt=0)
-    sessions_per_base: tuple[int, ...]
+    sessions_per_base: tuple[Whole, ...]
     """Sessions that want to return, for each that HBM holds."""
 
 

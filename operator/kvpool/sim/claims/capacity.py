@@ -3,16 +3,17 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Final
+from typing import Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from kvpool.plan.tiers.cost import BYTES_PER_GB, cost_of
 from kvpool.plan.tiers.planner import plan_tiers
 from kvpool.plan.tiers.stack import Demand, Stack, Tier
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Above, Experiment, Parameters, Whole
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from kvpool.sim.streams import Stream
+from kvpool.sim.workloads.generators.bounds import in_order
 from kvpool.sim.workloads.request import Workload
 
 NEVER_SECONDS: Final = 1e12
@@ -25,25 +26,32 @@ _TUMKUR: Final = "Tumkur et al., Where Should the KV Cache Live?, arXiv 2609.162
 class Ratio(Parameters):
     """Tiers at a ratio, filled with sessions of one size."""
 
-    ratios: tuple[int, int, int]
-    least_base_sessions: int = Field(ge=1)
-    most_base_sessions: int = Field(ge=1)
+    ratios: tuple[Whole, Whole, Whole]
+    least_base_sessions: int = Field(ge=1, le=10_000)
+    most_base_sessions: int = Field(ge=1, le=10_000)
     """Sessions that the first tier alone holds: every number from the least on is tried."""
     left_over_percent: int = Field(ge=0, le=99)
     """Of one session, what stays free in the first tier."""
-    session_bytes: tuple[int, ...]
-    drawn_fillings: int = Field(ge=1)
+    session_bytes: tuple[Whole, ...]
+    drawn_fillings: int = Field(ge=1, le=10_000)
     """Fillings with sizes drawn evenly between the smallest and the largest; their mean is shown."""
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        in_order(
+            "least_base_sessions", self.least_base_sessions, "most_base_sessions", self.most_base_sessions
+        )
+        return self
 
 
 class Prices(Parameters):
     """Prices of the tiers, with the sessions of the ratio."""
 
-    ratios: tuple[int, int, int]
+    ratios: tuple[Whole, Whole, Whole]
     base_sessions: int = Field(ge=1)
     left_over_percent: int = Field(ge=0, le=99)
     session_bytes: int = Field(ge=1)
-    price_per_gb: tuple[float, float, float]
+    price_per_gb: tuple[Above, float, float]
     """Of accelerator memory (the accelerator's price over its memory), host memory and drives."""
 
 

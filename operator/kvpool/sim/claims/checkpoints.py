@@ -13,8 +13,9 @@ from kvpool.plan.placement.worth import Sizes
 from kvpool.plan.timing.model import NS_PER_SECOND, TimingModel
 from kvpool.sim.caches.keepers import Dense, Keeper, Marconi, OneScore
 from kvpool.sim.caches.turns import Server, serve
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Experiment, Parameters, Whole
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
+from kvpool.sim.workloads.generators.bounds import Count
 from kvpool.sim.workloads.generators.branching import Branching, branching
 from kvpool.sim.workloads.request import Workload
 
@@ -25,13 +26,13 @@ OURS, DENSE = "one score", "dense"
 class HybridMemory(Parameters):
     """Branching agents before one prefill server whose memory holds KV and checkpoints."""
 
-    sessions: int = Field(ge=1)
+    sessions: Count
     revisit: float = Field(ge=0, le=1)
     """Chance that a turn goes back to an earlier one of its session."""
     frequent_revisit: float = Field(ge=0, le=1)
     """The same, for a run beside, at the middle one of `memory_gb` and the last of `checkpoint_mb`."""
-    memory_gb: tuple[int, ...]
-    checkpoint_mb: tuple[int, ...]
+    memory_gb: tuple[Whole, ...]
+    checkpoint_mb: tuple[Whole, ...]
     token_bytes: int = Field(ge=1)
     """KV of the attention layers, of which a hybrid model has few."""
     marconi_alphas: tuple[float, ...]

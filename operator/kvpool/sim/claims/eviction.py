@@ -8,10 +8,11 @@ from typing import Final
 from pydantic import Field
 
 from kvpool.plan.timing.model import NS_PER_SECOND
-from kvpool.sim.claims.experiment import Experiment, Parameters
-from kvpool.sim.claims.moved_bytes import TUMKUR, Replay
+from kvpool.sim.claims.experiment import Above, Experiment, Parameters, Whole
+from kvpool.sim.claims.moved_bytes import TUMKUR, Replay, Rule
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from kvpool.sim.workloads.generators.agents import Agents, agents
+from kvpool.sim.workloads.generators.bounds import Count, Rate, Seconds, Span
 from kvpool.sim.workloads.generators.chat import Chat, chat
 from kvpool.sim.workloads.generators.documents import Documents, documents
 from kvpool.sim.workloads.request import Workload
@@ -22,11 +23,11 @@ RECENCY, FREQUENCY, EWMA = "Recency", "Frequency", "EWMA"
 class Chats(Parameters):
     """People who chat in bursts and come back after half an hour."""
 
-    users: int = Field(ge=1)
-    hours: float = Field(gt=0)
-    think_seconds: float = Field(gt=0)
-    away_seconds: float = Field(gt=0)
-    hbm_one_in: tuple[int, ...]
+    users: Count
+    hours: Span
+    think_seconds: Seconds
+    away_seconds: Seconds
+    hbm_one_in: tuple[Whole, ...]
     """HBM holds one in so many of the distinct chunks, DRAM eight times as many; descending."""
     default_one_in: int = Field(ge=1)
     """The size that the gate is for."""
@@ -44,15 +45,15 @@ class Chats(Parameters):
 class LoopsAndDocuments(Parameters):
     """Agents on a steady beat, and questions about documents."""
 
-    loops: int = Field(ge=1)
-    loop_seconds: float = Field(gt=0)
+    loops: Count
+    loop_seconds: Span
     jitter: float = Field(ge=0, lt=1)
     """Share of the period by which a wait is longer or shorter at most."""
-    documents: int = Field(ge=1)
-    zipf: float = Field(ge=0)
-    questions_per_second: float = Field(gt=0)
-    question_seconds: float = Field(gt=0)
-    hbm_one_in: tuple[int, ...]
+    documents: Count
+    zipf: float = Field(ge=0, le=20)
+    questions_per_second: Rate
+    question_seconds: Span
+    hbm_one_in: tuple[Whole, ...]
 
     def workloads(self) -> dict[str, Workload]:
         """Both of them."""
@@ -66,19 +67,19 @@ class LoopsAndDocuments(Parameters):
 class SameLog(Parameters):
     """One log of chats for rules that should not differ."""
 
-    users: int = Field(ge=1)
-    hours: float = Field(gt=0)
+    users: Count
+    hours: Span
     hbm_one_in: int = Field(ge=1)
 
 
 class Lookahead(Parameters):
     """A grid of rules, sizes and horizons."""
 
-    users: int = Field(ge=1)
-    hours: float = Field(gt=0)
-    rules: tuple[str, ...]
-    hbm_one_in: tuple[int, ...]
-    horizons_seconds: tuple[float, ...]
+    users: Count
+    hours: Span
+    rules: tuple[Rule, ...]
+    hbm_one_in: tuple[Whole, ...]
+    horizons_seconds: tuple[Above, ...]
 
 
 def c3(parameters: Chats, workloads: Mapping[str, Workload]) -> ClaimRow:

@@ -9,7 +9,7 @@ from kvpool.plan.placement.orders import Recency
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.caches.paths import paths_of
 from kvpool.sim.caches.recency_stack import recency_hits
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Above, Experiment, Parameters, Whole
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from kvpool.sim.tiers.accesses import accesses_of
 from kvpool.sim.tiers.inclusive import InclusiveTiers
@@ -26,14 +26,14 @@ LEAST_PERCENT: Final = 10.0
 class HostMemory(Parameters):
     """Blocks in HBM, and how many times as many in host memory."""
 
-    hbm_blocks: tuple[int, ...]
-    host_ratios: tuple[float, ...]
+    hbm_blocks: tuple[Whole, ...]
+    host_ratios: tuple[Above, ...]
     copy_seconds: float = Field(ge=0)
     """Of one copy, in the run that follows every block's state; then it holds a slot on both sides."""
     followed_requests: int = Field(ge=1)
     """At most so many requests of each log are run block by block: for copies that take time, and for host
     memory that does not see what HBM answers."""
-    unseen_ratios: tuple[float, ...]
+    unseen_ratios: tuple[Above, ...]
     """Sizes of host memory for the latter."""
 
 

@@ -8,21 +8,42 @@ runs an experiment hands in its parameters and workloads.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from kvpool.sim.claims.row import Claim, ClaimRow
 from kvpool.sim.workloads.request import Workload
 
+Whole = Annotated[int, Field(ge=1)]
+"""One of several sizes or numbers of things."""
+Above = Annotated[float, Field(gt=0)]
+"""One of several rates, factors or times."""
+Share = Annotated[float, Field(ge=0, le=1)]
+_SEED: Final = "seed"
+
 
 class Parameters(BaseModel):
-    """Parameters of one claim. Fields of a subclass have units in their names and say what they are."""
+    """Parameters of one claim. Fields of a subclass have units in their names and say what they are.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    No number but the seed is below 0 or without end, and no list is empty: a gate that is held against
+    nothing would always hold.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     seed: int = 1
     """Every random number comes from it."""
+
+    @field_validator("*")
+    @classmethod
+    def _says_something(cls, value: object, info: ValidationInfo) -> object:
+        for each in value if isinstance(value, tuple) else (value,):
+            if info.field_name != _SEED and isinstance(each, int | float) and each < 0:
+                raise ValueError(f"{each} is below 0")
+        if value == ():
+            raise ValueError("it is empty: write one value at least")
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kvpool.plan.placement.policies import rule_named
 from kvpool.plan.timing.model import LinkModel, TimingModel
-from kvpool.sim.claims.experiment import Experiment, Parameters
-from kvpool.sim.claims.moved_bytes import TUMKUR
+from kvpool.sim.claims.experiment import Experiment, Parameters, Whole
+from kvpool.sim.claims.moved_bytes import TUMKUR, Rule
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from kvpool.sim.tiers.batch import Instance, Outcome, decode_in_batches
+from kvpool.sim.workloads.generators.bounds import Count, Seconds, Span
 from kvpool.sim.workloads.generators.chat import Chat, chat
 from kvpool.sim.workloads.request import Workload
 
@@ -24,21 +25,21 @@ class Batch(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     slots: int = Field(ge=1)
-    users: int = Field(ge=1)
+    users: Count
 
 
 class ManyAtOnce(Parameters):
     """People who chat, before one instance."""
 
     batches: tuple[Batch, ...]
-    hours: float = Field(gt=0)
-    away_seconds: float = Field(gt=0)
+    hours: Span
+    away_seconds: Seconds
     hbm_one_in: int = Field(ge=1)
     """HBM holds one in so many of the distinct chunks, whatever the batch."""
-    rules: tuple[str, ...]
+    rules: tuple[Rule, ...]
     token_bytes: int = Field(ge=1)
     """An 8B model with 8 KV heads at 16 bits."""
-    links_bytes_per_second: tuple[int, ...]
+    links_bytes_per_second: tuple[Whole, ...]
     """Of the link to the host: PCIe 5, and a quarter of it, as where four cards share one."""
     link_setup_ns: int = Field(ge=0)
     prefill_base_ns: float = Field(ge=0)

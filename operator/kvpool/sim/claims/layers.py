@@ -3,7 +3,7 @@ before."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from kvpool.plan.placement.layer_groups import (
     least_hit_rate,
 )
 from kvpool.plan.timing.model import NS_PER_SECOND
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Experiment, Parameters, Share, Whole
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from kvpool.sim.workloads.request import Workload
 
@@ -25,18 +25,18 @@ TOLERANCE_NS: Final = 1.0
 class OddLayers(Parameters):
     """Layers in pairs: the even one computes the index, the odd one follows it from host memory."""
 
-    pairs: int = Field(ge=1)
+    pairs: int = Field(ge=1, le=10_000)
     row_bytes: int = Field(ge=1)
     """KV of one token in one layer: a latent of 512 and 64 rotary numbers at 16 bits."""
     rows: int = Field(ge=1)
     """Rows that the index picks for each sequence."""
     context_tokens: int = Field(ge=1)
-    working_tokens: tuple[int, ...]
+    working_tokens: tuple[Whole, ...]
     default_working_tokens: int = Field(ge=1)
-    hit_rates: tuple[float, ...]
+    hit_rates: tuple[Share, ...]
     """Of the working cache. It is an input: nobody publishes what it is for a window of so many tokens."""
-    batches: tuple[int, ...]
-    gigabytes_per_second: tuple[float, ...]
+    batches: tuple[Whole, ...]
+    gigabytes_per_second: tuple[Annotated[float, Field(ge=0.001)], ...]
     """Host to device."""
     layer_ns: int = Field(ge=1)
     """Compute time of one layer."""

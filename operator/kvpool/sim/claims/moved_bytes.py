@@ -3,9 +3,10 @@ them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from kvpool.plan.placement.policies import rule_named
+from kvpool.plan.placement.policies import NAMES, rule_named
+from kvpool.sim.names import one_of
 from kvpool.sim.tiers.accesses import Access, accesses_of, distinct_objects
 from kvpool.sim.tiers.exclusive import ExclusiveTiers
 from kvpool.sim.tiers.flows import Flows
@@ -15,6 +16,7 @@ from kvpool.sim.workloads.request import Workload
 TUMKUR: Final = "Tumkur et al., Where Should the KV Cache Live?, arXiv 2609.16215 (Sep 2026)"
 DRAM_RATIO: Final = 8
 """Times HBM; the third tier holds all the rest."""
+Rule = Annotated[str, one_of("eviction rule", NAMES)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -13,18 +13,19 @@ from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES, Ranks
 from kvpool.sim.claims.experiment import Experiment, Parameters
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
+from kvpool.sim.names import one_of
 from kvpool.sim.workloads.request import Workload
 
 
 class NarrowNumbers(Parameters):
     """One instance, busy with requests of one kind."""
 
-    model: str
-    card: str
+    model: Annotated[str, one_of("model", SHAPES)]
+    card: Annotated[str, one_of("accelerator", CARDS)]
     cards: int = Field(ge=1)
     kv_parallel: int = Field(ge=1)
-    wide: str
-    narrow: str
+    wide: Annotated[str, one_of("quantisation", QUANTISATIONS)]
+    narrow: Annotated[str, one_of("quantisation", QUANTISATIONS)]
     prompt_tokens: int = Field(ge=1)
     output_tokens: int = Field(ge=1)
     running: int = Field(ge=1)

@@ -14,10 +14,11 @@ from kvpool.plan.routing.guards import Guarded, GuardSettings
 from kvpool.plan.routing.router import RouterFactory
 from kvpool.plan.routing.views import Ask, Instance
 from kvpool.plan.timing.model import LinkModel
-from kvpool.sim.claims.experiment import Experiment
-from kvpool.sim.claims.router_settings import CLEVER, SOURCE, RouterMix, Tried, overall, try_rules
+from kvpool.sim.claims.experiment import Above, Experiment
+from kvpool.sim.claims.router_settings import CLEVER, SOURCE, Instances, RouterMix, Tried, overall, try_rules
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading
 from kvpool.sim.serving.views import Belief
+from kvpool.sim.workloads.generators.bounds import Span
 from kvpool.sim.workloads.request import Workload
 
 WRONG: Final = f"{CLEVER}, wrong constants"
@@ -34,10 +35,10 @@ ENDLESS: Final = 1 << 50
 class Miscalibrated(RouterMix):
     """A router that takes every card for one that load does not slow, with endless memory and links."""
 
-    instances: int = Field(ge=2)
+    instances: int = Field(ge=2, le=1000)
     slowest: float = Field(gt=0, le=1)
-    rates_per_second: tuple[float, ...] = Field(min_length=1)
-    equal_rates_per_second: tuple[float, ...] = Field(min_length=1)
+    rates_per_second: tuple[Above, ...]
+    equal_rates_per_second: tuple[Above, ...]
     believed_step_sequence_ns: float
     """For each running sequence; the constant for each token of context is taken for 0."""
 
@@ -145,14 +146,14 @@ class ReportsAlone:
 class Scarce(RouterMix):
     """More than twice what a pool can do, seen through reports of several ages."""
 
-    log_seconds: float = Field(gt=0)
-    instances: int = Field(ge=1)
+    log_seconds: Span
+    instances: Instances
     slowest: float = Field(gt=0, le=1)
     capacity_per_card: float = Field(gt=0)
     """Requests a second that a card of full speed serves with 95 % of promises kept."""
     overload: float = Field(gt=0)
     """Arrivals against that."""
-    report_seconds: tuple[float, ...] = Field(min_length=1)
+    report_seconds: tuple[float, ...]
     slack_points: float = Field(ge=0)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -13,11 +13,16 @@ from kvpool.plan.timing.model import LinkModel, TimingModel
 from kvpool.sim.claims.experiment import Parameters
 from kvpool.sim.claims.row import Verdict
 from kvpool.sim.pools.pool import Card, Pool, Served, falling_speeds, serve
+from kvpool.sim.workloads.generators.bounds import Factor, Sigma, Span
 from kvpool.sim.workloads.generators.mix import Mix, mix
 
 CLEVER: Final = "CompletionTime"
 SIMPLE: Final = ("RoundRobin", "LeastOutstanding", "LeastLoaded", "LengthAware")
 SOURCE: Final = "Tumkur et al., Calibrate, Then Route, arXiv 2609.16206 (Sep 2026)"
+
+
+Instances = Annotated[int, Field(ge=1, le=1000)]
+"""Decode instances of a pool."""
 
 
 class RouterMix(Parameters):
@@ -26,14 +31,14 @@ class RouterMix(Parameters):
     The defaults serve other questions about the same card; a claim takes every value from its file.
     """
 
-    logs: int = Field(3, ge=1)
+    logs: int = Field(3, ge=1, le=1000)
     """Arrival logs, each from its own seed."""
-    log_seconds: float = Field(600, gt=0)
-    length_sigma: float = Field(0.6, ge=0)
+    log_seconds: Span = 600
+    length_sigma: Sigma = 0.6
     """Spread of the logarithm of lengths around their medians."""
-    prediction_sigma: float = Field(0.35, ge=0)
+    prediction_sigma: Sigma = 0.35
     batch_share: float = Field(0.3, ge=0, le=1)
-    burst_factor: float = Field(3.0, ge=1)
+    burst_factor: Factor = 3.0
     prefill_per_decode: float = Field(1.0, gt=0)
     """Prefill instances for each decode instance: enough for decoding to be the limit."""
     prefill_base_ns: float = 15e6

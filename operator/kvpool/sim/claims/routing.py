@@ -6,11 +6,12 @@ from typing import Final
 
 from pydantic import Field
 
-from kvpool.sim.claims.experiment import Experiment
+from kvpool.sim.claims.experiment import Above, Experiment, Share
 from kvpool.sim.claims.router_settings import (
     CLEVER,
     SIMPLE,
     SOURCE,
+    Instances,
     RouterMix,
     Tried,
     best_simple,
@@ -18,6 +19,7 @@ from kvpool.sim.claims.router_settings import (
     try_rules,
 )
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading
+from kvpool.sim.workloads.generators.bounds import Span
 from kvpool.sim.workloads.request import Workload
 
 NOISE: Final = 0.02
@@ -28,13 +30,13 @@ SMALL_POOL: Final = 3
 class Goodput(RouterMix):
     """One pool under several loads, with equal and with unequal cards."""
 
-    instances: int = Field(ge=1)
+    instances: Instances
     slowest: float = Field(gt=0, le=1)
     """Speed of the slowest of the unequal cards."""
-    rates_per_card: tuple[float, ...]
+    rates_per_card: tuple[Above, ...]
     """Requests a second for each card of full speed."""
-    informative_from: float
-    informative_to: float
+    informative_from: Share
+    informative_to: Share
     """Loads at which the clever rule keeps this share of its promises are held against the gate."""
 
 
@@ -131,8 +133,8 @@ def _parts(one: Load) -> tuple[bool, bool, bool]:
 class PoolSizes(RouterMix):
     """Pools of several sizes under the same load for each card."""
 
-    log_seconds: float = Field(gt=0)
-    sizes: tuple[int, ...] = Field(min_length=1)
+    log_seconds: Span
+    sizes: tuple[Instances, ...]
     slowest: float = Field(gt=0, le=1)
     rate_per_card: float = Field(gt=0)
     equal_rate_per_card: float = Field(gt=0)
@@ -180,12 +182,12 @@ def _gains(results: Sequence[tuple[int, Load]]) -> str:
 class FewerCards(RouterMix):
     """A pool with the clever rule against one with a card more, the slowest, and round robin."""
 
-    fewer: int = Field(ge=1)
-    more: int = Field(ge=1)
+    fewer: Instances
+    more: Instances
     slowest: float = Field(gt=0, le=1)
     """Of the larger pool; speeds fall evenly to it."""
-    rates_per_second: tuple[float, ...]
-    equal_rates_per_second: tuple[float, ...]
+    rates_per_second: tuple[Above, ...]
+    equal_rates_per_second: tuple[Above, ...]
 
 
 def c12(parameters: FewerCards, _: Mapping[str, Workload]) -> ClaimRow:

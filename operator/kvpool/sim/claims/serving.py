@@ -10,7 +10,7 @@ from kvpool.plan.routing.counting import LeastOutstanding
 from kvpool.plan.routing.views import Objective
 from kvpool.plan.timing.constants import FITTED
 from kvpool.plan.timing.model import LinkModel
-from kvpool.sim.claims.experiment import Experiment, Parameters
+from kvpool.sim.claims.experiment import Above, Experiment, Parameters
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
 from kvpool.sim.report.summary import latencies
 from kvpool.sim.serving.design import InstanceSpec, SplitDesign
@@ -26,7 +26,7 @@ class Ratios(Parameters):
     """Every division of so many H200s that serve Qwen3-8B, at several speeds of the log's arrivals."""
 
     instances: int = Field(ge=2, le=16)
-    speed_ups: tuple[float, ...] = Field(min_length=1)
+    speed_ups: tuple[Above, ...]
     """Arrivals come so many times as fast as they were logged."""
     capacity_tokens: int = Field(ge=1)
     """KV that one instance holds: what 16-bit weights leave of 141 GB."""
