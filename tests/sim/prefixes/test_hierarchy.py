@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kvpool.plan.placement.policies import NAMES, rule_named
 from kvpool.plan.timing.model import LinkModel
 from kvpool.sim.prefixes.hierarchy import Hierarchy
-from kvpool.sim.prefixes.idle import RuledOrder, UseBook, recency
+from kvpool.sim.prefixes.idle import RecencyOrder, RuledOrder, UseBook
 from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.store import PrefixStore
 from kvpool.sim.prefixes.tier import Tier
@@ -23,8 +23,8 @@ class At:
 
 
 def three_tiers(device: int = 4, dram: int = 4, ssd: int = 4, *, keeps: bool = False) -> Hierarchy:
-    bottom = PrefixStore(Tier.SSD, ssd, LINK, recency())
-    middle = PrefixStore(Tier.DRAM, dram, LINK, recency(), bottom.put, is_exclusive=not keeps)
+    bottom = PrefixStore(Tier.SSD, ssd, LINK, RecencyOrder())
+    middle = PrefixStore(Tier.DRAM, dram, LINK, RecencyOrder(), bottom.put, is_exclusive=not keeps)
     return Hierarchy(ResidentPrefixes(device * BLOCK, BLOCK, middle.put), [middle, bottom])
 
 

@@ -14,24 +14,65 @@ class Now(Protocol):
     now_ns: int
 
 
-class IdleOrder(Protocol):
-    """Idle blocks in the order in which they leave; `OrderedDict` is the one for recency."""
+class LeavingOrder(Protocol):
+    """Idle blocks of a memory in the order in which they leave."""
+
+    def add(self, blocks: Sequence[int]) -> None:
+        """Blocks became idle; where nothing else tells them apart, the first leaves first."""
+
+    def discard(self, blocks: Sequence[int]) -> None:
+        """Idle blocks are used again, or gone."""
+
+    def take(self, count: int) -> list[int]:
+        """Take out the blocks that leave first; there are so many at least."""
+
+    def clear(self) -> None:
+        """Forget all of them."""
+
+    def __len__(self) -> int: ...
+
+
+class StoredOrder(LeavingOrder, Protocol):
+    """The same of a tier in which all blocks are idle: it is also where they are looked for."""
 
     def __contains__(self, block: object, /) -> bool: ...
 
     def __iter__(self) -> Iterator[int]: ...
 
-    def __len__(self) -> int: ...
 
-    def __setitem__(self, block: int, value: None, /) -> None: ...
+class RecencyOrder:
+    """Blocks in the order in which they became idle."""
 
-    def __delitem__(self, block: int, /) -> None: ...
+    __slots__ = ("_blocks",)
 
-    def popitem(self, last: bool = True) -> tuple[int, None]:
-        """Take out the block that leaves first; callers say `last=False`."""
+    def __init__(self) -> None:
+        self._blocks: OrderedDict[int, None] = OrderedDict()
+
+    def __contains__(self, block: object) -> bool:
+        return block in self._blocks
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def add(self, blocks: Sequence[int]) -> None:
+        """Blocks became idle; of these the first leaves first."""
+        self._blocks.update(dict.fromkeys(blocks))
+
+    def discard(self, blocks: Sequence[int]) -> None:
+        """Idle blocks are used again, or gone."""
+        for block in blocks:
+            del self._blocks[block]
+
+    def take(self, count: int) -> list[int]:
+        """Take out the blocks that have been idle for longest."""
+        return [self._blocks.popitem(last=False)[0] for _ in range(count)]
 
     def clear(self) -> None:
         """Forget all of them."""
+        self._blocks.clear()
 
 
 class UseBook:
@@ -73,44 +114,30 @@ class RuledOrder:
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def __setitem__(self, block: int, value: None) -> None:
-        book = self._book
-        if self._top or block not in book.keys:
-            book.note(block)
-        self._blocks[block] = None
-        self._residents.add(book.uses[block], book.keys[block])
-
-    def __delitem__(self, block: int) -> None:
-        del self._blocks[block]
-        self._residents.discard(block)
-
-    def popitem(self, last: bool = True) -> tuple[int, None]:
-        """Take out the block that leaves first, whatever `last` says."""
-        block = self._residents.pop(self._book.clock.now_ns)
-        del self._blocks[block]
-        return block, None
-
     def add(self, blocks: Sequence[int]) -> None:
         """Blocks became idle; where the rule ranks them alike, the first leaves first."""
+        book = self._book
         for block in blocks:
-            self[block] = None
+            if self._top or block not in book.keys:
+                book.note(block)
+            self._blocks[block] = None
+            self._residents.add(book.uses[block], book.keys[block])
 
     def discard(self, blocks: Sequence[int]) -> None:
-        """Idle blocks are used again."""
+        """Idle blocks are used again, or gone."""
         for block in blocks:
-            del self[block]
+            del self._blocks[block]
+            self._residents.discard(block)
 
     def take(self, count: int) -> list[int]:
         """Take out the blocks that leave first."""
-        return [self.popitem()[0] for _ in range(count)]
+        taken = [self._residents.pop(self._book.clock.now_ns) for _ in range(count)]
+        for block in taken:
+            del self._blocks[block]
+        return taken
 
     def clear(self) -> None:
         """Forget all of them."""
         for block in self._blocks:
             self._residents.discard(block)
         self._blocks.clear()
-
-
-def recency() -> IdleOrder:
-    """The order in which blocks became idle."""
-    return OrderedDict[int, None]()

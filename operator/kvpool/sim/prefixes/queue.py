@@ -2,27 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 _SLACK = 1024
-
-
-class LeavingOrder(Protocol):
-    """Idle blocks of a device in the order in which they leave."""
-
-    def add(self, blocks: Sequence[int]) -> None:
-        """Blocks became idle; of these the first leaves first."""
-
-    def discard(self, blocks: Sequence[int]) -> None:
-        """Idle blocks are used again."""
-
-    def take(self, count: int) -> list[int]:
-        """Take out the blocks that leave first; there are so many at least."""
-
-    def clear(self) -> None:
-        """Forget all of them."""
-
-    def __len__(self) -> int: ...
 
 
 class RecencyQueue:

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from kvpool.sim.prefixes.queue import LeavingOrder, RecencyQueue
+from kvpool.sim.prefixes.idle import LeavingOrder
+from kvpool.sim.prefixes.queue import RecencyQueue
 
 
 class ResidentPrefixes:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from kvpool.plan.timing.model import LinkModel
 from kvpool.sim.links.shared import SharedLink
-from kvpool.sim.prefixes.idle import IdleOrder
+from kvpool.sim.prefixes.idle import StoredOrder
 from kvpool.sim.prefixes.tier import Tier
 
 
@@ -28,7 +28,7 @@ class PrefixStore:
         tier: Tier,
         capacity_blocks: int,
         link: LinkModel,
-        order: IdleOrder,
+        order: StoredOrder,
         heir: Callable[[int], None] | None = None,
         *,
         is_exclusive: bool = True,
@@ -59,12 +59,11 @@ class PrefixStore:
         """Take a block from above; one that is here already becomes the newest."""
         order = self._order
         if block in order:
-            del order[block]
+            order.discard((block,))
         else:
             self.demoted_blocks += 1
-        order[block] = None
-        while len(order) > self.capacity_blocks:
-            lost, _ = order.popitem(last=False)
+        order.add((block,))
+        for lost in order.take(max(0, len(order) - self.capacity_blocks)):
             self.dropped_blocks += 1
             if self._heir is not None:
                 self._heir(lost)
@@ -72,7 +71,7 @@ class PrefixStore:
     def brought_up(self, block: int) -> None:
         """The tier above has a copy now."""
         if self.is_exclusive and block in self._order:
-            del self._order[block]
+            self._order.discard((block,))
 
     def forget(self) -> None:
         """Lose everything."""

@@ -12,7 +12,7 @@ from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.events import Agenda, Kind
 from kvpool.sim.instances.job import Job
 from kvpool.sim.prefixes.hierarchy import Hierarchy
-from kvpool.sim.prefixes.idle import RuledOrder, UseBook, recency
+from kvpool.sim.prefixes.idle import RecencyOrder, RuledOrder, UseBook
 from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.store import PrefixStore
 from kvpool.sim.serving.design import InstanceSpec, TierSpec
@@ -47,7 +47,7 @@ class Memories:
                 if store is None:
                     blocks = tier.capacity_tokens // block_tokens
                     is_exclusive = not tier.is_shared
-                    order = recency() if book is None else RuledOrder(book, top=False)
+                    order = RecencyOrder() if book is None else RuledOrder(book, top=False)
                     store = PrefixStore(tier.tier, blocks, tier.link, order, heir, is_exclusive=is_exclusive)
                     self.stores.append(store)
                     self._names.append(tier.tier.name + ("" if tier.is_shared else f"-{place}"))
