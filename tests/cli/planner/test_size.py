@@ -259,6 +259,18 @@ def test_what_is_not_in_a_calibration_is_told(tmp_path: Path, name: str, fault: 
     assert fault in answered.fault
 
 
+@pytest.mark.parametrize("value", [-5, float("nan"), float("inf"), 0, 0.5])
+def test_a_rate_that_cannot_be_is_refused(tmp_path: Path, value: float) -> None:
+    one = {"name": "card.copy.in", "unit": "bytes/s", "source": "Measured", "value": value}
+    (tmp_path / "here.json").write_text(json.dumps({**CALIBRATION, "constants": [one]}))
+    links = [{"name": "pcie", "measured": "card.copy.in"}]
+    answered = size(changed(calibration=str(tmp_path / "here.json"), options__0__links=links))
+    assert answered.code == 2
+    told = "bytes a second: measure it again" if 0 <= value < 1 else "constants.0.value: Input should be"
+    assert told in answered.fault
+    assert f"{value}" in answered.fault
+
+
 def test_a_measured_link_needs_its_calibration_and_that_must_be_one(tmp_path: Path) -> None:
     links = [{"name": "pcie", "measured": "card.copy.in"}]
     assert "name the file in calibration" in size(changed(options__0__links=links)).fault

@@ -10,6 +10,8 @@ from kvpool.plan.calibration.transfer_curve import Point, TransferCurve
 from kvpool.plan.timing.model import LinkModel
 
 FORMAT: Final = "kvpool-calibration/1"
+MOST: Final = 1e18
+"""Of any constant: rates of products, the largest, are below it; and nothing is without end."""
 
 
 class _Strict(BaseModel):
@@ -25,8 +27,8 @@ class _Point(_Strict):
 
 
 class _Curve(_Strict):
-    setup_ns: int = Field(ge=0)
-    bytes_per_second: int = Field(gt=0)
+    setup_ns: int = Field(ge=0, le=MOST)
+    bytes_per_second: int = Field(gt=0, le=MOST)
     worst_error: float = Field(ge=0)
     points: list[_Point] = Field(min_length=1)
 
@@ -35,7 +37,7 @@ class _Constant(_Strict):
     name: str
     unit: str
     source: Source
-    value: float | None = None
+    value: float | None = Field(None, ge=0, le=MOST)
     low: float | None = None
     high: float | None = None
     samples: int = 0
@@ -72,7 +74,8 @@ def from_document(document: object) -> Calibration:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the document"
-        raise ValueError(f"no calibration: {where}: {first['msg']}") from None
+        given = "" if first["type"] == "missing" else f", not {first['input']!r:.40}"
+        raise ValueError(f"no calibration: {where}: {first['msg']}{given}") from None
     if read.format != FORMAT:
         raise ValueError(f"no calibration that is known here: format {read.format!r}, not {FORMAT!r}")
     return Calibration(read.date, read.machine, tuple(map(_read, read.constants)))

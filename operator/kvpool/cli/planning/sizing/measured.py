@@ -42,7 +42,9 @@ class Measured:
             raise CliError(f"{self._file}: {name} is no measured rate: {found.reason or found.unit}")
         if found.curve is not None:
             return found.curve.line
-        return LinkModel(0, max(1, round(found.value)))
+        if found.value < 1:
+            raise CliError(f"{self._file}: {name} is {found.value:g} bytes a second: measure it again")
+        return LinkModel(0, round(found.value))
 
     def timing(self) -> Constants | None:
         """The timing constants that were fitted on the machine; None when they are not all there."""
