@@ -71,6 +71,38 @@ def test_a_broken_kubeconfig_is_told_with_its_place(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("contexts: 5", "contexts should be a list of entries with a name and a context"),
+        ("contexts: {a: b}", "contexts should be a list of entries with a name and a context"),
+        ("contexts: [{name: a, context: 5}]", "contexts should be a list"),
+        ("contexts: [{name: [a]}]", "contexts should be a list"),
+        ("clusters: 5", "clusters should be a list of entries with a name and a cluster"),
+        ("users: [x]", "users should be a list of entries with a name and a user"),
+        ("a: 1\n---\nb: 2", "is no kubeconfig"),
+        ("", "is no kubeconfig"),
+        ("users: []\nusers: []", "'users' is given twice, in line 1 and in line 2"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("a: 2020-99-99", "line 1: a value is not what its form or tag says"),
+        (
+            """{current-context: a, clusters: [{name: x, cluster: {server: 5}}], users: [{name: y}],
+            contexts: [{name: a, context: {cluster: x, user: y}}]}""",
+            "the credentials of",
+        ),
+    ],
+)
+def test_what_is_no_kubeconfig_is_told(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    ran = run_plugin("status", "--kubeconfig", str(path))
+    assert ran.code == 2
+    assert ran.err.startswith("error: ")
+    assert str(path) in ran.err
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
 def test_a_missing_kubeconfig_and_an_unknown_context_are_told(tmp_path: Path) -> None:
     ran = run_plugin("status", "--kubeconfig", str(tmp_path / "none"))
     assert (ran.code, ran.err) == (2, f"error: --kubeconfig {tmp_path / 'none'} is no file\n")

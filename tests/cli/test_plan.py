@@ -109,3 +109,43 @@ def test_files_that_hold_no_plan_are_refused(plugin: Plugin, tmp_path: Path) -> 
     (tmp_path / "empty.yaml").write_text("")
     ran = plugin("plan", "-f", str(tmp_path / "empty.yaml"))
     assert ran.err.endswith("holds no manifest\n")
+
+
+POOL = """\
+apiVersion: kvpool.dev/v1alpha1
+kind: KVPool
+metadata: {name: chat}
+spec: {mode: Observe, tiers: [{name: DRAM, size: 1Gi}], store: {none: {}}}
+"""
+HEAD, SPEC = POOL.split("metadata: {name: chat}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"{POOL}5: 6\n", "KVPool chat: it has a key 5, which is no text: write it in quotes"),
+        (f"{POOL}x: [0, {{y: !!set {{a}}}}]\n", "KVPool chat: x[1].y is a set, which JSON does not have"),
+        (f"{POOL}x: !!binary aGVsbG8=\n", "KVPool chat: x is a bytes, which JSON does not have"),
+        (f"{POOL}x: .nan\n", "KVPool chat: x is nan, which is no number of JSON"),
+        (f'{POOL}x: "\\ud800"\n', "KVPool chat: x has half of a character in it"),
+        (f"{HEAD}metadata: {{name: 5}}\n{SPEC}", "a KVPool has no metadata.name, or one that is no text"),
+        (f"{HEAD}metadata: {{name: chat, namespace: [a]}}\n{SPEC}", "metadata.namespace is no text"),
+        (f"{HEAD}metadata: {{name: chat, labels: [a]}}\n{SPEC}", "metadata.labels is no mapping"),
+        (f"{HEAD}metadata: &m {{name: chat, labels: *m}}\n{SPEC}", "line 3 holds an alias of itself"),
+        (f"{POOL}---\n{POOL}", "/chat is in it twice: keep one"),
+        (f"{POOL}metadata: {{name: other}}\n", "'metadata' is given twice, in line 3 and in line 5"),
+        (f"{POOL}x: 2020-99-99\n", "line 5: a value is not what its form or tag says"),
+        ("- 1\n", "a document is no manifest"),
+        ("[" * 100_000, "it is nested too deeply"),
+    ],
+)
+def test_what_no_manifest_can_say_is_told_with_the_file(
+    plugin: Plugin, tmp_path: Path, text: str, told: str
+) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    ran = plugin("plan", "-f", str(path))
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {path}")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1

@@ -61,12 +61,15 @@ async def collect(rest: Rest, operator_namespace: str, now: Instant) -> Bundle:
             for resource in (PODS, DEPLOYMENTS, _DAEMON_SETS, LEASES, CONFIG_MAPS)
         ),
     ]
+    nodes: list[Obj] = []
     for name, resource, selection in wanted:
         found = await _list(rest, bundle, resource, selection)
         if found is not None:
             bundle.files[name] = _yaml([redacted(item) for item in found])
+        if resource is NODES:
+            nodes = found or []
     definitions = await _list(rest, bundle, CUSTOM_RESOURCE_DEFINITIONS, Selection()) or []
-    bundle.files["versions.yaml"] = yaml.safe_dump(_versions(bundle, definitions, now), sort_keys=False)
+    bundle.files["versions.yaml"] = yaml.safe_dump(_versions(nodes, definitions, now), sort_keys=False)
     if bundle.missing:
         bundle.files["missing.txt"] = "\n".join(bundle.missing) + "\n"
     return bundle
@@ -86,12 +89,9 @@ def _yaml(items: list[Obj]) -> str:
     return yaml.safe_dump_all(items, sort_keys=False, allow_unicode=True)
 
 
-def _versions(bundle: Bundle, definitions: list[Obj], now: Instant) -> Mapping[str, object]:
-    nodes = yaml.safe_load_all(bundle.files.get("nodes.yaml", ""))
+def _versions(nodes: list[Obj], definitions: list[Obj], now: Instant) -> Mapping[str, object]:
     kubelets = {
-        str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
-        for node in nodes
-        if node
+        str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")) for node in nodes
     }
     ours = [item for item in definitions if item["spec"]["group"] == "kvpool.dev"]
     return {

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from kvpool.cli.document_files import read_documents
 from kvpool.cli.faults import CliError
 from kvpool.cluster.rest import Access
+
+_PARTS: Final = (("contexts", "context"), ("clusters", "cluster"), ("users", "user"))
 
 IN_CLUSTER: Final = "KUBERNETES_SERVICE_HOST"
 """The kubelet sets it in every pod."""
@@ -79,13 +80,22 @@ def _files(kubeconfig: Path | None, environment: Mapping[str, str]) -> list[Path
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise CliError(f"kubeconfig {file} cannot be read: {reason}") from None
-    if not isinstance(content, dict) or not all(
-        isinstance(entry, dict) and "name" in entry for entry in content.get("contexts") or ()
-    ):
+    documents = read_documents(str(file), shown=f"kubeconfig {file}")
+    content = documents[0] if len(documents) == 1 else None
+    if not isinstance(content, dict):
         raise CliError(f"kubeconfig {file} is no kubeconfig: it should have contexts, clusters and users")
+    for kind, of_one in _PARTS:
+        entries = content.get(kind) or []
+        if not isinstance(entries, list) or not all(_is_entry(entry, of_one) for entry in entries):
+            raise CliError(
+                f"kubeconfig {file}: {kind} should be a list of entries with a name and a {of_one}"
+            )
     return content
+
+
+def _is_entry(entry: object, of_one: str) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get(of_one) or {}, dict)
+    )

@@ -1,53 +1,62 @@
 """Manifests from a file, as the API server would take them: dry-run applied, with defaults filled in."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
-import yaml
-
+from kvpool.cli.document_files import read_documents
 from kvpool.cli.faults import CliError
+from kvpool.cli.json_values import what_json_lacks
 from kvpool.cli.pausing import MANAGER
-from kvpool.cli.texts import documents_of
 from kvpool.cluster.errors import Terminal
 from kvpool.cluster.reads import find
 from kvpool.cluster.resources import OWN_RESOURCES, Obj, Resource
 from kvpool.cluster.rest import Rest, Verb
 
 PEOPLES: Final = ("TierBudget", "KVPool", "PDGroup", "Supernode")
-_LIMIT_BYTES: Final = 16 * 2**20
+_METADATA: Final[tuple[tuple[str, type, str], ...]] = (
+    ("namespace", str, "text"),
+    ("labels", dict, "mapping"),
+    ("annotations", dict, "mapping"),
+)
 
 
-def read_manifests(file: str, stdin: TextIO, namespace: str) -> list[Obj]:
+def read_manifests(file: str, namespace: str) -> list[Obj]:
     """Read every document of a YAML or JSON file (`-`: standard input); namespaced ones default to one.
 
     Raises:
-        CliError: when the file cannot be read, or holds what `plan` does not know.
+        CliError: when the file cannot be read, or holds what `plan` does not know, or one object twice.
     """
-    try:
-        text = stdin.read(_LIMIT_BYTES + 1) if file == "-" else Path(file).read_text(encoding="utf-8")
-        if len(text) > _LIMIT_BYTES:
-            raise CliError(f"{file} has more than {_LIMIT_BYTES >> 20} MiB")
-        documents = [document for document in documents_of(text) if document is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CliError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
+    documents = read_documents(file)
     if not documents:
         raise CliError(f"{file} holds no manifest")
-    return [_checked(document, file, namespace) for document in documents]
+    manifests = [_checked(document, file, namespace) for document in documents]
+    seen = set()
+    for manifest in manifests:
+        identity = manifest["kind"], _name(manifest)
+        if identity in seen:
+            raise CliError(f"{file}: {' '.join(identity)} is in it twice: keep one")
+        seen.add(identity)
+    return manifests
 
 
 def _checked(document: object, file: str, namespace: str) -> Obj:
     if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):
         raise CliError(f"{file}: a document is no manifest: it needs apiVersion, kind, metadata and spec")
-    kind, name = document.get("kind"), document["metadata"].get("name")
+    kind, metadata = document.get("kind"), document["metadata"]
     if kind not in PEOPLES or document.get("apiVersion") != "kvpool.dev/v1alpha1":
         what = f"{document.get('apiVersion')} {kind}"
         raise CliError(f"{file}: {what} is nothing that people plan here: use {', '.join(PEOPLES)}")
+    name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        raise CliError(f"{file}: a {kind} has no metadata.name")
-    resource = resource_of_kind(str(kind))
-    if resource.namespaced:
-        document["metadata"].setdefault("namespace", namespace)
+        raise CliError(f"{file}: a {kind} has no metadata.name, or one that is no text: write it in quotes")
+    for field, wanted, word in _METADATA:
+        if not isinstance(metadata.get(field) or wanted(), wanted):
+            raise CliError(f"{file}: {kind} {name}: metadata.{field} is no {word}")
+    foreign = what_json_lacks(document)
+    if foreign:
+        raise CliError(f"{file}: {kind} {name}: {foreign}")
+    if resource_of_kind(str(kind)).namespaced:
+        metadata["namespace"] = metadata.get("namespace") or namespace
     return document
 
 

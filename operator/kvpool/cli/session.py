@@ -1,7 +1,6 @@
 """One command's conversation with the API server: connected, bounded in time, faults told for people."""
 
 import asyncio
-import binascii
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -47,7 +46,8 @@ async def _run(
 async def _connect(login: Login) -> Rest:
     try:
         return await Rest.connect(login.access)
-    except (OSError, ConfigException, binascii.Error, KeyError, TypeError, ValueError) as error:
+    except (OSError, ConfigException, AttributeError, KeyError, TypeError, ValueError) as error:
+        # What the client says of fields of another type, of base64 that is none, of files that are not there.
         text = " ".join(str(error).split()) or type(error).__name__
         raise CliError(f"the credentials of {login.where} cannot be used: {text}") from error
 

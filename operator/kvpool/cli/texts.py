@@ -5,14 +5,18 @@ from typing import Any, Final
 
 import yaml
 
+from kvpool.cli.aliases import check_aliases
+
 _JSON: Final = ("{", "[")
+_LET_THROUGH: Final = (ValueError, OverflowError, KeyError, AttributeError)
 
 
 def documents_of(text: str) -> list[object]:
     """Return the documents of a YAML or JSON text.
 
     Raises:
-        yaml.YAMLError: when it is neither, whatever PyYAML itself stumbles over, or gives a key twice.
+        yaml.YAMLError: when it is neither, whatever PyYAML itself stumbles over, or gives a key twice, or
+            when its aliases stand for too much.
     """
     text = text.removeprefix("\ufeff")
     if text.lstrip().startswith(_JSON):
@@ -57,12 +61,29 @@ class _Loader(yaml.SafeLoader):
                 lines[name] = line
         return node
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        """Make a value; raises YAMLError, with the line, for what PyYAML lets through of Python.
+
+        It does so for 2020-99-99, for !!int x and for !!bool x.
+        """
+        try:
+            return super().construct_object(node, deep)
+        except _LET_THROUGH as error:
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"line {line}: a value is not what its form or tag says: {error}") from None
+
+    def get_node(self) -> yaml.Node | None:
+        """Compose the next document; raises YAMLError when its aliases stand for too much."""
+        node: yaml.Node | None = super().get_node()
+        if node is not None:
+            check_aliases(node)
+        return node
+
 
 def _yaml_documents(text: str) -> list[object]:
     try:
         return list(yaml.load_all(text, _Loader))
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
-    except (ValueError, KeyError, AttributeError) as error:
-        # PyYAML lets through what Python says of 2020-99-99, of !!int x, and of !!bool x.
-        raise yaml.YAMLError(f"a value is not what its form or tag says: {error}") from None
+    except _LET_THROUGH as error:
+        raise yaml.YAMLError(f"a character or a version is none that there is: {error}") from None

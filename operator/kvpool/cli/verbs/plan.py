@@ -1,6 +1,5 @@
 """`kubectl kvpool plan`: what applying a manifest would do."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +30,7 @@ def plan(options: Options, file: str) -> None:
     """
 
     async def work(rest: Rest, login: Login) -> tuple[Live, list[Obj]]:
-        manifests = read_manifests(file, sys.stdin, options.namespace or login.namespace)
+        manifests = read_manifests(file, options.namespace or login.namespace)
         checked = await dry_run(rest, manifests)
         return await read_live(rest, options.operator_namespace), checked
 
