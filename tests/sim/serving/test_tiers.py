@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from kvpool.plan.placement.orders import Recency
 from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.timing.model import LinkModel
 from kvpool.sim.prefixes.tier import Tier
@@ -12,6 +13,7 @@ from kvpool.sim.serving.design import TierSpec
 from kvpool.sim.serving.mixed import MixedFleet
 from kvpool.sim.serving.split import SplitFleet
 from kvpool.sim.streams import Stream
+from kvpool.sim.workloads.generators.chat import Chat, chat
 from kvpool.sim.workloads.request import Request, Workload
 from tests.sim.serving.fleets import (
     BLOCK,
@@ -118,6 +120,18 @@ def test_a_pool_that_all_share_serves_what_another_instance_computed() -> None:
 
 
 TIERS = (TierSpec(Tier.DRAM, 12 * BLOCK, FAST), TierSpec(Tier.SSD, 30 * BLOCK, FAST))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_recency_as_a_rule_is_the_same_as_the_built_in_order_in_every_tier(shared: bool) -> None:
+    tiers = (TierSpec(Tier.DRAM, 30 * BLOCK, FAST), TierSpec(Tier.SSD, 80 * BLOCK, FAST, shared))
+    log = chat(Chat(users=30, hours=0.2), 7)
+    plain, ruled = (
+        mixed_fleet(replace(mixed(3, SMALL), tiers=tiers, make_eviction=make)).run(log)
+        for make in (None, Recency)
+    )
+    assert {one.deepest for one in plain.outcomes} >= {Tier.DRAM, Tier.SSD}
+    assert ruled == plain
 
 
 @settings(deadline=None, max_examples=40)

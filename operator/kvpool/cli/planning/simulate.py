@@ -69,7 +69,7 @@ def simulate_run(
     over each boundary, links, and where all inputs are from. Equal seeds give equal answers.
     """
     scenario = read_model(scenario_file, Scenario)
-    rule = own_rule(policy) if policy else OwnRule()
+    rule = OwnRule() if policy is None else own_rule(policy)
     workload = open_workload(trace, form, reading) if trace is not None else None
     reports = [_simulated(scenario, workload, scenario.seed + more, rule) for more in range(seeds)]
     screen = simulation_screen(reports)

@@ -76,7 +76,8 @@ class RecencyOrder:
 
 
 class UseBook:
-    """What one eviction rule knows of the blocks of one instance, in whichever of its tiers they are."""
+    """What one eviction rule knows of blocks: those of one instance, in whichever of its own tiers they are, or
+    those of a tier that instances share."""
 
     def __init__(self, rule: EvictionRule, clock: Now) -> None:
         self.rule = rule
@@ -97,7 +98,8 @@ class UseBook:
 
 
 class RuledOrder:
-    """Idle blocks of one tier under a rule. At the top, becoming idle ends a use; below it is no use."""
+    """Idle blocks of one tier under a rule. At the `top` of a book, becoming idle ends a use; below it is no
+    use."""
 
     def __init__(self, book: UseBook, *, top: bool) -> None:
         self._book = book

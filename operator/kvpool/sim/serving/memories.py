@@ -12,7 +12,7 @@ from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.events import Agenda, Kind
 from kvpool.sim.instances.job import Job
 from kvpool.sim.prefixes.hierarchy import Hierarchy
-from kvpool.sim.prefixes.idle import RecencyOrder, RuledOrder, UseBook
+from kvpool.sim.prefixes.idle import RecencyOrder, RuledOrder, StoredOrder, UseBook
 from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.store import PrefixStore
 from kvpool.sim.serving.design import InstanceSpec, TierSpec
@@ -37,8 +37,15 @@ class Memories:
         self._names: list[str] = []
         self._block_tokens = block_tokens
         shared: dict[int, PrefixStore] = {}
+
+        def order_by(book: UseBook | None, *, top: bool) -> StoredOrder:
+            return RecencyOrder() if book is None else RuledOrder(book, top=top)
+
+        def new_book() -> UseBook | None:
+            return UseBook(make_eviction(), clock) if make_eviction is not None else None
+
         for place, spec in enumerate(specs):
-            book = UseBook(make_eviction(), clock) if make_eviction is not None else None
+            book = new_book()
             stores: list[PrefixStore] = []
             heir: Callable[[int], None] | None = None
             for level in range(len(tiers) - 1, -1, -1):
@@ -47,7 +54,8 @@ class Memories:
                 if store is None:
                     blocks = tier.capacity_tokens // block_tokens
                     is_exclusive = not tier.is_shared
-                    order = RecencyOrder() if book is None else RuledOrder(book, top=False)
+                    # What is shared is told of every use of every instance: it has a book of its own.
+                    order = order_by(new_book(), top=True) if tier.is_shared else order_by(book, top=False)
                     store = PrefixStore(tier.tier, blocks, tier.link, order, heir, is_exclusive=is_exclusive)
                     self.stores.append(store)
                     self._names.append(tier.tier.name + ("" if tier.is_shared else f"-{place}"))
