@@ -76,8 +76,8 @@ class RecencyOrder:
 
 
 class UseBook:
-    """What one eviction rule knows of blocks: those of one instance, in whichever of its own tiers they are, or
-    those of a tier that instances share."""
+    """What one eviction rule knows: of the blocks of one instance, in whichever of its own tiers they are, or
+    of those of a tier that instances share."""
 
     def __init__(self, rule: EvictionRule, clock: Now) -> None:
         self.rule = rule
