@@ -1,5 +1,5 @@
 # Targets: operator, agent, keeper; neighbours is for the demonstration and tests alone.
-# BASE is any Debian-based image with Python 3.11 or newer as `python3`.
+# BASE is any Debian-based image with Python 3.11 or newer as `python3`; a tag moves, NAME@sha256:DIGEST does not.
 ARG BASE=python:3.13-slim-bookworm
 
 FROM ${BASE} AS wheel

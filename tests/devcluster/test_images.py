@@ -73,14 +73,21 @@ def test_a_layer_store_that_has_grown_too_large_is_emptied_and_builds_again(
 
 
 @needs_buildah
+@pytest.mark.parametrize("by_digest", [False, True], ids=["tag", "digest"])
 def test_a_base_that_is_named_is_what_images_are_built_from(
-    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_digest: bool
 ) -> None:
     buildah = Buildah()
     named = "localhost/somebodys-base:1"
     dockerfile = tmp_path / "Dockerfile"
     dockerfile.write_text("FROM scratch\nLABEL of=somebody\n")
     buildah.build(tmp_path, dockerfile, name=named, shown="the base")
+    if by_digest:
+        digest = digest_of(own_cache, named)
+        dockerfile.write_text("FROM scratch\nLABEL of=another\n")
+        buildah.build(tmp_path, dockerfile, name=named, shown="what the tag stands for later")
+        assert digest_of(own_cache, named) != digest
+        named = f"localhost/somebodys-base@{digest}"
     monkeypatch.setenv("KVPOOL_BASE", named)
     dockerfile.write_text("ARG BASE=no-such-image\nFROM ${BASE} AS runtime\nLABEL also=mine\n")
     base = {"BASE": base_image(buildah)}
@@ -88,6 +95,19 @@ def test_a_base_that_is_named_is_what_images_are_built_from(
     buildah.push(IMAGE, tmp_path / "layout")
     labels = configuration(tmp_path / "layout", IMAGE)["config"]["Labels"]
     assert (labels["of"], labels["also"]) == ("somebody", "mine")
+
+
+def digest_of(cache: Path, name: str) -> str:
+    """What a tag stands for now."""
+    store = cache / "devcluster" / "buildah"
+    command = [
+        "buildah",
+        f"--root={store / 'root'}",
+        f"--runroot={store / 'run'}",
+        "--storage-driver=overlay",
+    ]
+    command += ["inspect", "--type=image", "--format={{.FromImageDigest}}", name]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
 
 def test_every_image_of_the_dockerfile_begins_with_the_base() -> None:
