@@ -77,3 +77,21 @@ def test_pause_needs_to_be_told_what(plugin: Plugin) -> None:
     ran = plugin("pause", "pod/chat")
     assert ran.code == 2
     assert "there is no kind 'pod'" in ran.err
+
+
+def test_a_reason_that_would_be_kept_nowhere_is_refused_before_anything_is_written(
+    kvpool_plane: ControlPlane, namespace: str, plugin: Plugin
+) -> None:
+    put(kvpool_plane, own("KVPool", "chat", NO_STORE, namespace))
+    for verb in (("pause", "pool/chat", "-n", namespace), ("pause", "--all"), ("drain", "node-1")):
+        ran = plugin(*verb, "--reason", "x" * 257)
+        assert (ran.code, ran.err) == (2, "error: --reason has 257 characters: give 256 at most\n")
+    found = kvpool_plane.admin.get("kvpool.dev/v1alpha1", "KVPool", "chat", namespace)
+    assert "kvpool.dev/paused" not in found["metadata"].get("annotations", {})
+
+    longest = "\u00e9" * 256
+    assert plugin("pause", "pool/chat", "-n", namespace, "--reason", longest).code == 0
+    told = plugin("timeline", "-n", namespace, "-o", "json").document["happenings"]
+    assert [entry["text"] for entry in told if entry["what"] == "Event"] == [
+        f"Paused: paused by devcluster-admin: {longest}"
+    ]

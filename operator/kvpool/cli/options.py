@@ -13,6 +13,8 @@ from kvpool.api.duration import parse_duration
 from kvpool.cli.faults import CliError
 
 DEFAULT_OPERATOR_NAMESPACE: Final = "kvpool-system"
+LONGEST_REASON: Final = 256
+"""As `spec.maintenance` of a Supernode takes it; an event takes no more than four times as much."""
 
 
 class Format(StrEnum):
@@ -52,6 +54,19 @@ def seconds_of(flag: str, text: str) -> float:
     if seconds <= 0:
         raise CliError(f"{flag} must be above 0, not {text}")
     return seconds
+
+
+def _short(context: click.Context, flag: click.Parameter, text: str) -> str:
+    """Return a reason that fits wherever reasons are kept."""
+    del context, flag
+    if len(text) > LONGEST_REASON:
+        raise CliError(f"--reason has {len(text)} characters: give {LONGEST_REASON} at most")
+    return text
+
+
+reason_flag = click.option(
+    "--reason", default="", metavar="TEXT", callback=_short, help="Why, for people: 256 characters at most."
+)
 
 
 def common_flags(verb: Callable[..., None]) -> Callable[..., None]:

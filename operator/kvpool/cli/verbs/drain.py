@@ -6,7 +6,7 @@ from kvpool.api.common import Mode
 from kvpool.cli.draining import Change, Written, change_maintenance
 from kvpool.cli.faults import CliError
 from kvpool.cli.maintenance import drained, undrained
-from kvpool.cli.options import Options, common_flags
+from kvpool.cli.options import Options, common_flags, reason_flag
 from kvpool.cli.session import run
 
 _PLACE = click.argument("place", metavar="NODE|NODE/DEVICE")
@@ -14,7 +14,7 @@ _PLACE = click.argument("place", metavar="NODE|NODE/DEVICE")
 
 @click.command()
 @_PLACE
-@click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
+@reason_flag
 @common_flags
 def drain(options: Options, place: str, reason: str) -> None:
     """Put a node or one device on its Supernode's maintenance list: slots move off, nothing moves on."""

@@ -5,7 +5,7 @@ import click
 from kvpool.cli import clock
 from kvpool.cli.faults import CliError
 from kvpool.cli.kubeconfig import Login
-from kvpool.cli.options import Options, common_flags
+from kvpool.cli.options import Options, common_flags, reason_flag
 from kvpool.cli.pausing import set_cluster_pause, set_object_pause
 from kvpool.cli.references import read_reference
 from kvpool.cli.session import run
@@ -13,13 +13,12 @@ from kvpool.cluster.rest import Rest
 
 _OBJECT = click.argument("target", metavar="[KIND/NAME]", required=False)
 _ALL = click.option("--all", "everything", is_flag=True, help="The whole cluster.")
-_REASON = click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
 
 
 @click.command()
 @_OBJECT
 @_ALL
-@_REASON
+@reason_flag
 @common_flags
 def pause(options: Options, target: str | None, *, everything: bool, reason: str) -> None:
     """Stop new actions, for the cluster (--all) or one object (KIND/NAME); leases keep renewing."""
@@ -29,7 +28,7 @@ def pause(options: Options, target: str | None, *, everything: bool, reason: str
 @click.command()
 @_OBJECT
 @_ALL
-@_REASON
+@reason_flag
 @common_flags
 def resume(options: Options, target: str | None, *, everything: bool, reason: str) -> None:
     """Let new actions start again, for the cluster (--all) or one object (KIND/NAME)."""
