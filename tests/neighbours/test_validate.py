@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -102,29 +103,42 @@ def test_the_last_words_of_a_client_that_fails_are_told() -> None:
         replayed(Store(MEMORY_BYTES, BLOCK_BYTES, disk=False), no_prompts, lambda _: None)
 
 
-def test_a_run_that_is_ended_leaves_no_master_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize("disk", [False, True], ids=["memory", "disk"])
+def test_a_run_that_is_ended_leaves_nothing_behind(
+    tmp_path: Path, ending: signal.Signals, disk: bool
+) -> None:
     trace = tmp_path / "documents.jsonl"
     trace.write_text("".join(written(documents(requests=50_000, count=500))))
     command = "from kvpool.cli.planner import main; main()"
     arguments = ["simulate", "validate", "--trace", str(trace), "--memory", "16Mi", "--limit", "50000"]
+    arguments += ["--disk"] if disk else []
     with subprocess.Popen(
-        [sys.executable, "-c", command, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)}
+        [sys.executable, "-c", command, *arguments],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
     ) as run:
+        folder = wait_until(
+            lambda: next(iter(tmp_path.glob("kvpool-validate-*/client.log")), None), 60, "the client to start"
+        )
+        started = _children(run.pid)
+        run.send_signal(ending)
+        assert run.wait(20) == (-signal.SIGKILL if ending is signal.SIGKILL else 2)
 
-        def masters() -> list[str]:
-            return [
-                process.parent.name
-                for process in Path("/proc").glob("[0-9]*/cmdline")
-                if b"mooncake_master" in _command(process) and _parent(process.parent) == run.pid
-            ]
-
-        wait_until(lambda: bool(masters()), 30, "the master to start")
-        started = masters()
-        run.terminate()
-        assert run.wait(20) == 2
-
-    assert not any(Path("/proc", process).exists() for process in started)
+    assert any("mooncake_master" in command for command in started.values())
+    assert folder is not None
+    wait_until(lambda: not any(Path("/proc", process).exists() for process in started), 20, "all to end")
     assert [path.name for path in tmp_path.iterdir()] == ["documents.jsonl"]
+
+
+def _children(parent: int) -> dict[str, str]:
+    """Commands of the processes that one has started, by their numbers."""
+    return {
+        process.parent.name: _command(process).replace(b"\0", b" ").decode(errors="replace")
+        for process in Path("/proc").glob("[0-9]*/cmdline")
+        if _parent(process.parent) == parent
+    }
 
 
 def _command(file: Path) -> bytes:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from kvpool.cli.faults import CliError
+from kvpool.cli.planning.validating.tied import tied
 
 LOOPBACK: Final = "127.0.0.1"
 PACKAGE: Final = "mooncake-transfer-engine-non-cuda"
@@ -46,7 +47,7 @@ class Master:
             *self._flags,
         ]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            self._process = subprocess.Popen(tied(command), stdout=log, stderr=subprocess.STDOUT)
         try:
             self._wait(self._process)
         except BaseException:  # also when interrupted, no master may be left behind; raised on

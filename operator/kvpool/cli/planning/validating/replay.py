@@ -6,7 +6,10 @@ with it.
 
 import multiprocessing
 import os
+import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -105,8 +108,18 @@ def _last_words(folder: str) -> str:
     return "it left no word why; try again"
 
 
+def _end_with_command(folder: str) -> None:
+    """Wait for the end of the command; where it was killed, nobody else is left to remove its folder."""
+    command = multiprocessing.parent_process()
+    if command is not None:
+        command.join()
+    shutil.rmtree(folder, ignore_errors=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _client(told: Connection, master: str, folder: str, store: Store, prompts: Prompts) -> None:
     """Bring the memory, join without any, and replay; tells counts of prompts, then what was found."""
+    threading.Thread(target=_end_with_command, args=(folder,), daemon=True).start()
     with (Path(folder) / CLIENT_LOG).open("wb") as log:
         os.dup2(log.fileno(), STANDARD_ERROR)
     disk = Path(folder) / "disk"
