@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,6 +30,7 @@ from kvpool.plan.evidence import DeviceFinding
 from kvpool.plan.liveness import HostFinding, HostState
 from kvpool.rules.fencing import Fence
 from tests.builders.failover_api import Api
+from tests.harness.mutants import Mutant, always, planted
 from tests.plan.failover import (
     test_evidence,
     test_interleavings,
@@ -41,22 +40,6 @@ from tests.plan.failover import (
     test_spares,
     test_weights,
 )
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A fault: `target.name` becomes `wrong(right)`; `killer` is the test that must fail."""
-
-    fault: str
-    target: Any
-    name: str
-    wrong: Callable[[Any], Any]
-    killer: Callable[[], None]
-
-
-def always(value: Any) -> Callable[[Any], Any]:
-    return lambda _right: lambda *_args, **_kwargs: value
-
 
 RELEASED = Fence(FenceProof.RELEASE_ACK, FenceLevel.PROCESS)
 FAULTY = DeviceFinding(DeviceVerdict.FAULTY, Reason("Mutant", "unknown is taken for faulty"), 0.0)
@@ -328,16 +311,6 @@ MUTANTS = (
         test_moves_under_change.test_fewer_instances_take_the_last_slot_away_once_its_engine_stopped,
     ),
 )
-
-
-@contextmanager
-def planted(mutant: Mutant) -> Iterator[None]:
-    right = getattr(mutant.target, mutant.name)
-    setattr(mutant.target, mutant.name, mutant.wrong(right))
-    try:
-        yield
-    finally:
-        setattr(mutant.target, mutant.name, right)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.fault)

@@ -90,5 +90,13 @@ def test_the_least_worth_goes_first_as_if_all_were_scored_anew(branches: list[Br
     assert reclaim(branches, SIZES, TIMING, wanted) == plainly(branches, wanted)
 
 
+def test_a_checkpoint_that_became_the_newest_is_judged_with_the_kv_that_goes_with_it() -> None:
+    # Turns go back only, so the newest goes first. What is then the newest takes its KV along: at 200 tokens
+    # it is worth less than the one at 100, though it was worth as much before.
+    branch = Branch(7, 1.0, (100, 200, 300), 300, revisit=1.0)
+    drops = reclaim([branch], SIZES, TIMING, SIZES.checkpoint_bytes + 100 * SIZES.token_bytes + 1)
+    assert [(drop.position, drop.is_checkpoint) for drop in drops] == [(300, True), (200, False), (200, True)]
+
+
 def test_a_score_is_the_time_saved_for_each_byte_as_likely_as_it_is_saved() -> None:
     assert score(0.5, 100, 20) == pytest.approx(2.5)

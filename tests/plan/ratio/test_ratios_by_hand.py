@@ -19,7 +19,7 @@ from kvpool.plan.ratio.recommendation import (
     recommend,
     recommend_beside,
 )
-from kvpool.plan.ratio.split import Bounds, Split, splits
+from kvpool.plan.ratio.split import Bounds, Split, best_split, splits
 from kvpool.plan.timing.model import LinkModel, TimingModel
 from tests.plan.ratio.groups import LONG, PROMISE, QWEN3_8B, QWEN3_32B
 
@@ -118,6 +118,11 @@ def test_splits_are_all_that_the_cards_give() -> None:
     found = [(split.prefill, split.decode) for split in splits(2, 3, 9)]
     assert found == [(1, 1), (1, 2), (2, 1), (3, 1)]
     assert list(splits(2, 3, 4)) == []
+
+
+def test_one_percent_is_not_worth_two_more_cards() -> None:
+    assert best_split(1.0, 1.0, cards=200) == Split(99, 99)
+    assert best_split(1.0, 1.0, cards=198) == Split(99, 99)
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
