@@ -30,7 +30,7 @@ PROGRAMS = (
 FOREIGN_FLAGS = {
     "helm": {"--create-namespace", "--reuse-values", "--set", "--install", "--wait"},
     "kubectl": {"--from-literal", "--dry-run", "--server-side", "--all-namespaces", "--force"},
-    "docker": {"--target"},
+    "docker": {"--target", "--build-arg"},
 }
 _MAKE = re.compile(r"^make ([a-z][a-z0-9-]*)")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
