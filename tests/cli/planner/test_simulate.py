@@ -79,6 +79,9 @@ def test_a_trace_takes_the_place_of_the_workload(tmp_path: Path) -> None:
     assert found["totals"]["requests"] == 20
     assert found["inputs"]["source"] == "trace.jsonl"
     assert found["totals"]["hitTokens"] > 0
+    text = simulate(PLAIN, "--trace", str(file), "--spread", "2").out
+    assert "arrivals spread uniformly over 2 s" in text
+    assert "_ns" not in text
 
 
 OWN = """
@@ -264,3 +267,19 @@ def test_engines_that_start_for_longer_than_is_waited_for_are_told_with_both_tim
     ran = ask("simulate", str(file))
     assert ran.code == 2
     assert "engineStart is 7200 s" in ran.fault
+
+
+def test_requests_that_fit_in_no_instance_are_a_finding_with_their_size_and_the_room() -> None:
+    mix = {"name": "mix", "parameters": {"seconds": 30, "rate_per_second": 2}}
+    answered = simulate({"fleet": {"instances": 2, "kvMemory": "80Mi"}, "workload": mix})
+    assert answered.code == 1
+    words = " ".join(answered.out.split())
+    assert "Memory for KV binds:" in words
+    assert "requests do not fit in an instance: the largest has" in words
+    assert "and an instance has room for 568 (" in words
+
+
+def test_an_empty_policy_is_told_and_not_passed_over() -> None:
+    answered = simulate(PLAIN, "--policy", "")
+    assert answered.code == 2
+    assert "name a class as module:Class" in answered.fault

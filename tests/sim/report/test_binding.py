@@ -13,6 +13,7 @@ from kvpool.sim.report.figures import (
     LinkFigures,
     Quantiles,
     Report,
+    TooLarge,
     Totals,
 )
 from kvpool.sim.serving.run import Sample
@@ -57,6 +58,9 @@ def two_links(busy_share: float) -> tuple[LinkFigures, ...]:
         (report(60, links=two_links(0.5)), "Time"),
         (report(60, links=two_links(0.95), timeline=FULL), "Memory"),
         (report(60, timeline=()), "Time"),
+        (report(60, totals=replace(TOTALS, too_large=TooLarge(21, 5000, 1000))), "Memory"),
+        (report(60, totals=replace(TOTALS, too_large=TooLarge(20, 5000, 1000))), "Time"),
+        (report(99, totals=replace(TOTALS, too_large=TooLarge(1, 5000, 1000))), "Nothing"),
     ],
 )
 def test_what_is_full_while_promises_break_is_what_binds(found: Report, limit: str) -> None:
@@ -94,3 +98,18 @@ def test_how_much_of_the_waiting_was_for_memory_is_told() -> None:
 def test_refused_requests_are_told_with_the_reason() -> None:
     told = binding_of(report(60, totals=replace(TOTALS, refused={"it is too long": 3}))).reasons
     assert told[0] == "3 requests were refused: it is too long"
+
+
+def test_requests_of_which_most_fit_nowhere_are_a_finding_with_their_size_and_the_room() -> None:
+    told = binding_of(report(20, totals=replace(TOTALS, too_large=TooLarge(51, 5000, 1000))))
+    assert told.limit == "Memory"
+    (line,) = told.impossible
+    assert "51 of 100 requests do not fit in an instance: the largest has 5,000 tokens of KV" in line
+    assert "an instance has room for 1,000 (5x): give kvMemory, or more cards" in line
+
+
+def test_how_much_the_largest_refused_request_needs_is_a_reason() -> None:
+    told = binding_of(report(99, totals=replace(TOTALS, refused={"x": 1}, too_large=TooLarge(1, 5000, 1000))))
+    assert told.reasons[1] == (
+        "the largest of those has 5,000 tokens of KV, and an instance has room for 1,000"
+    )

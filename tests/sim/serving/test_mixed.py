@@ -60,6 +60,9 @@ def test_what_another_instance_holds_counts_as_computed_again() -> None:
 def test_a_request_larger_than_the_memory_is_refused() -> None:
     run = mixed_fleet().run(workload(Request(0, SPEC.capacity_tokens, 1), Request(0, 10, 1)))
     assert [one.refused for one in run.outcomes] == [TOO_LONG, ""]
+    long, short = run.outcomes
+    assert long.needed_tokens == long.prompt_tokens + long.output_tokens > long.room_tokens
+    assert (short.needed_tokens, short.room_tokens) == (0, 0)
 
 
 def test_answers_that_outgrow_the_memory_push_out_the_one_that_joined_last() -> None:

@@ -86,6 +86,11 @@ def test_what_can_never_fit_is_refused_and_says_why() -> None:
         workload(Request(0, 60_000, 10), Request(0, 2500, 501), Request(0, 2500, 500))
     )
     assert [one.refused for one in run.outcomes] == [TOO_LONG_TO_PREFILL, TOO_LONG_TO_DECODE, ""]
+    assert [(one.needed_tokens, one.room_tokens) for one in run.outcomes] == [
+        (60_000, SPEC.capacity_tokens),
+        (3001, 3000),
+        (0, 0),
+    ]
 
 
 class RefusesAll:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kvpool.sim.report.figures import ClassFigures, Report
+from kvpool.sim.report.figures import ClassFigures, Report, TooLarge
 
 FULL: Final = 0.9
 """From which share of its room on a memory counts as full, and of the run on a link as always busy."""
@@ -26,19 +26,30 @@ class Binding:
     """One sentence."""
     reasons: tuple[str, ...]
     impossible: tuple[str, ...] = ()
-    """One line for each class whose promise no fleet of such instances can keep."""
+    """One line for each class whose promise no fleet of such instances can keep, or one when most requests fit
+    in none of them."""
 
 
 def binding_of(report: Report) -> Binding:
     """Say which limit binds.
 
-    A promise does that most requests of a class break even alone. Nothing does when nearly all requests were
-    served within their promises. Else it is the memory for KV,
-    when most of the waiting was done while it was full with running requests, or many had to give their KV
-    back; else the busiest link, when it was hardly ever idle; else the time of the instances themselves.
+    The memory for KV does when most requests fit in no instance, and a promise that most requests of a class
+    break even alone. Nothing does when nearly all requests were served within their promises. Else it is the
+    memory again, when most of those that were not did not fit, most of the waiting was done while it was full
+    with running requests, or many had to give their KV back; else the busiest link, when it was hardly ever
+    idle; else the time of the instances themselves.
     """
     reasons = tuple(_reasons(report))
     goodput = f"{100 * report.goodput:.1f} %"
+    kept = f"{goodput} of the requests had what was promised"
+    large = report.totals.too_large
+    if large.requests > MOST * report.totals.requests:
+        return Binding(
+            "Memory",
+            f"Memory for KV binds: {kept}, and most do not fit in an instance.",
+            reasons,
+            (_misfits(large, report.totals.requests),),
+        )
     impossible = tuple(line for one in report.classes for line in _impossible(one))
     if impossible:
         return Binding(
@@ -50,7 +61,6 @@ def binding_of(report: Report) -> Binding:
         )
     if report.goodput >= NEARLY_ALL:
         return Binding("Nothing", f"Nothing binds: {goodput} of the requests had what was promised.", reasons)
-    kept = f"{goodput} of the requests had what was promised"
     if _memory_is_full(report):
         return Binding("Memory", f"Memory for KV binds: {kept}.", reasons)
     busiest = max(report.links, key=lambda link: link.busy_share, default=None)
@@ -63,8 +73,22 @@ def binding_of(report: Report) -> Binding:
     )
 
 
+def _misfits(large: TooLarge, requests: int) -> str:
+    return (
+        f"{large.requests:,} of {requests:,} requests do not fit in an instance: the largest has"
+        f" {large.most_tokens:,} tokens of KV, and an instance has room for {large.room_tokens:,}"
+        f" ({large.most_tokens / large.room_tokens:.3g}x): give kvMemory, or more cards"
+    )
+
+
 def _memory_is_full(report: Report) -> bool:
-    return report.totals.preempted > MANY * report.totals.served or _waited_for_memory(report) >= MOST
+    totals = report.totals
+    missed = totals.requests - sum(one.met for one in report.classes)
+    return (
+        totals.too_large.requests > MOST * missed
+        or totals.preempted > MANY * totals.served
+        or _waited_for_memory(report) >= MOST
+    )
 
 
 def _waited_for_memory(report: Report) -> float:
@@ -79,6 +103,12 @@ def _reasons(report: Report) -> Iterator[str]:
     totals = report.totals
     for why, count in totals.refused.items():
         yield f"{count:,} requests were refused: {why}"
+    if totals.too_large.requests:
+        large = totals.too_large
+        yield (
+            f"the largest of those has {large.most_tokens:,} tokens of KV, and an instance has room for"
+            f" {large.room_tokens:,}"
+        )
     for one in report.classes:
         yield from _missed(one)
         if one.alone.too_slow:

@@ -127,6 +127,17 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
+class TooLarge:
+    """Requests with more KV than the memory of an instance holds; they are refused."""
+
+    requests: int = 0
+    most_tokens: int = 0
+    """KV of the largest."""
+    room_tokens: int = 0
+    """The least memory that one of them was refused by."""
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over the run."""
 
@@ -151,6 +162,7 @@ class Totals:
     """KV that fits in the accelerators' memory of all instances."""
     lower_capacity_tokens: Mapping[str, int]
     """KV that fits in each lower tier, over all instances."""
+    too_large: TooLarge = TooLarge()
 
     @property
     def hit_share(self) -> float:

@@ -18,6 +18,7 @@ from kvpool.sim.report.figures import (
     Quantiles,
     Report,
     TierFigures,
+    TooLarge,
     Totals,
 )
 from kvpool.sim.serving.outcome import Outcome
@@ -92,6 +93,15 @@ def _totals(run: FleetRun, served: Sequence[Outcome]) -> Totals:
         unique_share=run.unique_share,
         capacity_tokens=run.capacity_tokens,
         lower_capacity_tokens=dict(run.lower_capacity_tokens),
+        too_large=_too_large([one for one in run.outcomes if one.needed_tokens]),
+    )
+
+
+def _too_large(refused: Sequence[Outcome]) -> TooLarge:
+    return TooLarge(
+        len(refused),
+        max((one.needed_tokens for one in refused), default=0),
+        min((one.room_tokens for one in refused), default=0),
     )
 
 

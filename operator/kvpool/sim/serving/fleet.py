@@ -233,8 +233,8 @@ class Fleet(ABC):
         self._lengths.learn(request)
         self._close(job.number, job.end_ns)
 
-    def refuse(self, job: Job, why: str) -> None:
-        """A request is not served at all."""
+    def refuse(self, job: Job, why: str, needed_tokens: int = 0, room_tokens: int = 0) -> None:
+        """A request is not served at all; where it fits in no memory, `needed_tokens` and `room_tokens` say so."""
         self._outcomes[job.number] = Outcome(
             job.number,
             job.request.slo_class,
@@ -249,6 +249,8 @@ class Fleet(ABC):
             0,
             0,
             why,
+            needed_tokens,
+            room_tokens,
         )
         self._close(job.number, self.clock.now_ns)
 

@@ -62,8 +62,9 @@ class MixedFleet(Fleet):
     def take(self, job: Job) -> None:
         """Route it; what can never fit is refused at once."""
         longest = job.prompt_tokens + job.request.output_tokens
-        if longest > min(instance.capacity_tokens for instance in self._instances):
-            self.refuse(job, TOO_LONG)
+        room = min(instance.capacity_tokens for instance in self._instances)
+        if longest > room:
+            self.refuse(job, TOO_LONG, longest, room)
             return
         places = self.open_places()
         if places is None:

@@ -29,6 +29,10 @@ class Outcome:
     preempted: int
     refused: str = ""
     """Why it was not served; empty: it was."""
+    needed_tokens: int = 0
+    """KV of a request that is larger than the memory of an instance; 0: it is not."""
+    room_tokens: int = 0
+    """That memory."""
 
     @property
     def ttft_ns(self) -> int:

@@ -90,12 +90,14 @@ class SplitFleet(Fleet):
             # It could not be handed on, and its KV is still at its source.
             self._send_to_decode(job)
             return
-        if job.prompt_tokens > max(spec.capacity_tokens for spec in self._design.prefill):
-            self.refuse(job, TOO_LONG_TO_PREFILL)
+        room = max(spec.capacity_tokens for spec in self._design.prefill)
+        if job.prompt_tokens > room:
+            self.refuse(job, TOO_LONG_TO_PREFILL, job.prompt_tokens, room)
             return
         longest = job.prompt_tokens + max(job.bound_tokens, job.request.output_tokens)
-        if longest > min(instance.capacity_tokens for instance in self._decode):
-            self.refuse(job, TOO_LONG_TO_DECODE)
+        room = min(instance.capacity_tokens for instance in self._decode)
+        if longest > room:
+            self.refuse(job, TOO_LONG_TO_DECODE, longest, room)
             return
         ask = self.ask(
             job,
