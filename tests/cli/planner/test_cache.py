@@ -160,3 +160,16 @@ def test_a_trace_without_prefix_blocks_is_told(tmp_path: Path) -> None:
     path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n")
     with pytest.raises(CliError, match="has no prefix blocks"):
         asked("--trace", str(path), "--bytes-per-token", "1", "--capacity", "1Ki")
+
+
+NOTED = """{"kvpool-trace": 1, "block_tokens": 512, "source": "x", "notes": {"zero_tokens": 3, "{odd} note": 4}}
+{"arrival_ns": 0, "prompt_tokens": 512, "output_tokens": 1, "blocks": [1]}
+"""
+
+
+def test_what_a_loader_left_out_is_told_in_words_also_where_the_file_has_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text(NOTED)
+    text = asked_of(file, "--capacity", "1Ki")
+    assert "3 requests without prompt or answer tokens left out" in text
+    assert "{odd} note: 4" in text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from kvpool.cli.screen import Column, Lines, Screen, Table
+from kvpool.cli.views.traces import notes_told
 from kvpool.sim.caches.hit_rates import HitRate, Sweep
 from kvpool.sim.workloads.request import Workload
 
@@ -68,7 +69,7 @@ def hit_rates_screen(workload: Workload, sweep: Sweep, rows: Sequence[Row], byte
     about = [
         f"{workload.source}: {size} of {grain}",
         f"measured over the last {sweep.measured_requests:,} requests; {ceiling}",
-        *(f"{reason.replace('_', ' ')}: {count:,}" for reason, count in workload.notes.items()),
+        *notes_told(workload.notes),
     ]
     return Screen([Lines("", about), table], _document(workload, sweep, rows, bytes_per_token))
 

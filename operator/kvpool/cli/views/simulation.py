@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kvpool.cli.screen import Column, Lines, Screen, Section, Table
 from kvpool.cli.views.figures import as_document, joined, size_text
+from kvpool.cli.views.traces import notes_told
 from kvpool.sim.report.binding import binding_of
 from kvpool.sim.report.document import document
 from kvpool.sim.report.figures import Latencies, Report
@@ -166,6 +167,6 @@ def origin_lines(report: Report) -> list[str]:
         for one in report.calibration
     ]
     lines.append(f"workload: {inputs.source}, sha256 {inputs.workload_sha256}")
-    lines += [f"  {reason}: {count}" for reason, count in inputs.notes.items()]
+    lines += [f"  {note}" for note in notes_told(inputs.notes)]
     lines.append(f"scenario: sha256 {inputs.scenario_sha256}, seed {inputs.seed}")
     return lines

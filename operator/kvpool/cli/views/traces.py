@@ -35,9 +35,11 @@ NOTES: Final[Mapping[str, str]] = {
 
 
 def notes_told(notes: Mapping[str, int]) -> list[str]:
-    """Return a loader's notes as sentences."""
+    """Return a loader's notes as sentences. Files of people's own may have reasons of their own."""
     return [
-        NOTES.get(reason, reason.replace("_", " ") + ": {:,}").format(figure, seconds=figure / 1e9)
+        NOTES[reason].format(figure, seconds=figure / 1e9)
+        if reason in NOTES
+        else f"{reason.replace('_', ' ')}: {figure:,}"
         for reason, figure in notes.items()
     ]
 

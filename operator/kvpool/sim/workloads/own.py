@@ -14,6 +14,7 @@ from kvpool.sim.workloads.request import BATCH, INTERACTIVE, Request, Workload
 
 MARK: Final = "kvpool-trace"
 VERSION: Final = 1
+MOST_NOTED: Final = (1 << 63) - 1
 FIELDS: Final = (
     "arrival_ns",
     "prompt_tokens",
@@ -80,8 +81,10 @@ class OwnReader:
                 "file's own is right for its ids: leave the option out"
             )
         notes = first.get("notes", {})
-        if not isinstance(notes, dict) or any(type(value) is not int for value in notes.values()):
-            raise LineError("`notes` must be an object of whole numbers by reason")
+        if not isinstance(notes, dict) or any(
+            type(value) is not int or not 0 <= value <= MOST_NOTED for value in notes.values()
+        ):
+            raise LineError(f"`notes` must be an object of whole numbers from 0 to {MOST_NOTED} by reason")
         self.notes: dict[str, int] = dict(notes)
 
     def read(self, text: str) -> Sequence[Request]:
