@@ -162,7 +162,7 @@ def test_a_trace_without_prefix_blocks_is_told(tmp_path: Path) -> None:
         asked("--trace", str(path), "--bytes-per-token", "1", "--capacity", "1Ki")
 
 
-NOTED = """{"kvpool-trace": 1, "block_tokens": 512, "source": "x", "notes": {"zero_tokens": 3, "{odd} note": 4}}
+NOTED = """{"kvpool-trace": 1, "block_tokens": 512, "notes": {"zero_tokens": 3, "{odd} note": 4}}
 {"arrival_ns": 0, "prompt_tokens": 512, "output_tokens": 1, "blocks": [1]}
 """
 

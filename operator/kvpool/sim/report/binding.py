@@ -26,8 +26,8 @@ class Binding:
     """One sentence."""
     reasons: tuple[str, ...]
     impossible: tuple[str, ...] = ()
-    """One line for each class whose promise no fleet of such instances can keep, or one when most requests fit
-    in none of them."""
+    """One line for each class whose promise no fleet of such instances can keep, or one when most requests do
+    not fit in them."""
 
 
 def binding_of(report: Report) -> Binding:

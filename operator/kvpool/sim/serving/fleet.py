@@ -234,7 +234,7 @@ class Fleet(ABC):
         self._close(job.number, job.end_ns)
 
     def refuse(self, job: Job, why: str, needed_tokens: int = 0, room_tokens: int = 0) -> None:
-        """A request is not served at all; where it fits in no memory, `needed_tokens` and `room_tokens` say so."""
+        """A request is not served at all; `needed_tokens` and `room_tokens` are for one that fits nowhere."""
         self._outcomes[job.number] = Outcome(
             job.number,
             job.request.slo_class,
