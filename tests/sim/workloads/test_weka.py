@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from kvpool.sim.workloads import weka
 from kvpool.sim.workloads.load import load
 from kvpool.sim.workloads.reading import Reading, TraceError
 from kvpool.sim.workloads.request import Request
@@ -130,6 +131,10 @@ def test_sessions_start_one_after_another() -> None:
             r"`requests\[0\]`: `hash_ids` has 3 ids, which would fit 21 tokens",
         ),
         (session(turn(0, [[1, 10**15]], 64)), r"`requests\[0\]`: `hash_ids` has 1000000000000000 ids"),
+        (
+            session(turn(0, [[1, 1_000_001]], 64_000_064)),
+            r"`requests\[0\]`: `hash_ids` has 1000001 ids of 64 tokens, and at most 1000000 of one prompt",
+        ),
         (session(block=0), r"`block_size` is 0"),
         (
             b'{"block_size": 64, "requests": 5, "tool_tokens": 0, "system_tokens": 0}',
@@ -140,6 +145,18 @@ def test_sessions_start_one_after_another() -> None:
 def test_what_makes_no_sense_is_refused_by_its_place(line: bytes, told: str) -> None:
     with pytest.raises(TraceError, match=rf"sessions line 2: {told}"):
         load([session(turn(0, [1], 64)), line], "sessions")
+
+
+@pytest.mark.parametrize("limit", ["MOST_OF_A_SESSION", "MOST_BLOCKS"])
+def test_a_session_that_grows_without_end_is_refused_before_it_fills_the_memory(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = session(*(turn(at, [[8 * at, 8 * at + 7]], 8 * 64) for at in range(20)))
+    monkeypatch.setattr(weka, limit, 20)
+    assert len(load([line], "sessions").requests) == 20
+    monkeypatch.setattr(weka, limit, 15)
+    with pytest.raises(TraceError, match=r"`requests\[15\]`: the session has 16 blocks so far, 16 of them"):
+        load([line], "sessions")
 
 
 def test_a_session_that_was_left_out_changes_nothing_of_the_others() -> None:

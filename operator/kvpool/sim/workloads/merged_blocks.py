@@ -58,6 +58,11 @@ class SessionBlocks:
         self._block_tokens = block_tokens
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
 
+    @property
+    def distinct(self) -> int:
+        """Different blocks so far."""
+        return len(self._known)
+
     def begin(self, ids: Ranges, tool_tokens: int, system_tokens: int) -> Branch:
         """Merge the ids of an agent's first prompt, whose tools and instructions other sessions sent too.
 

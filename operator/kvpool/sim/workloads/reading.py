@@ -9,6 +9,8 @@ from kvpool.sim.workloads.request import Request
 MOST_REQUESTS: Final = 2_000_000
 MOST_BLOCKS: Final = 16_000_000
 """With `MOST_REQUESTS` about 500 MB of ids and requests: the most a workload may hold in memory."""
+MOST_OF_A_SESSION: Final = 1_000_000
+"""Ids of one prompt that are merged, and different blocks of one session."""
 
 
 class TraceError(ValueError):

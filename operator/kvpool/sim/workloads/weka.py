@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kvpool.sim.workloads.fields import NS_PER_MS, NS_PER_SECOND, check_cover, json_object, time_ns, tokens
 from kvpool.sim.workloads.merged_blocks import NO_BRANCH, Branch, Numbers, SessionBlocks, covered, ranges
-from kvpool.sim.workloads.reading import LineError, Reading, count
+from kvpool.sim.workloads.reading import MOST_BLOCKS, MOST_OF_A_SESSION, LineError, Reading, count
 from kvpool.sim.workloads.request import Request
 
 MERGED_TOKENS: Final = 512
@@ -77,6 +77,7 @@ class _Agents:
         self._blocks = blocks
         self._small_tokens = small
         self._notes = notes
+        self._held = 0
         self.next_session = next_session
 
     def requests(self, record: Mapping[str, Any], start_ns: int) -> list[Request]:
@@ -116,6 +117,12 @@ class _Agents:
         agent.ended_ns = at_ns + (time_ns(entry, "api_time", NS_PER_SECOND) if "api_time" in entry else 0)
         prompt, output = tokens(entry, "in"), tokens(entry, "out")
         ids = ranges(entry, "hash_ids")
+        if covered(ids) > MOST_OF_A_SESSION:
+            # A range of some characters may stand for more ids than fit into memory one by one.
+            raise LineError(
+                f"`hash_ids` has {covered(ids)} ids of {self._small_tokens} tokens, and at most "
+                f"{MOST_OF_A_SESSION} of one prompt fit into memory"
+            )
         check_cover(covered(ids), prompt, self._small_tokens, "hash_ids", "in", remedy="")
         if not prompt or not output:
             count(self._notes, "zero_tokens")
@@ -135,6 +142,12 @@ class _Agents:
         )
         agent.started = True
         agent.thought_ns = 0
+        self._held += len(request.blocks)
+        if self._held > MOST_BLOCKS or self._blocks.distinct > MOST_OF_A_SESSION:
+            raise LineError(
+                f"the session has {self._held} blocks so far, {self._blocks.distinct} of them different; at "
+                f"most {MOST_BLOCKS}, {MOST_OF_A_SESSION} of them different, fit into memory"
+            )
         return (request,)
 
 
