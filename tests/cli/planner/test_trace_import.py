@@ -1,9 +1,13 @@
 """`kvpool trace import`: what it writes, what it does not, and where the salt is."""
 
+import errno
 import json
 import re
+import signal
 import stat
 import string
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,8 +173,42 @@ def test_a_short_salt_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CliError, match="cannot be written: No such file"):
-        run(a_log(tmp_path, "sing"), "--to", tmp_path / "nowhere" / "trace")
+    with pytest.raises(CliError, match="nowhere is no folder; make it, or give another name"):
+        run(tmp_path / "no-log-yet", "--to", tmp_path / "nowhere" / "trace")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
+def test_an_import_that_is_ended_while_it_reads_leaves_nothing_behind(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    (tmp_path / "work").mkdir()
+    program = "from kvpool.cli.planner import main; main()"
+    arguments = ["trace", "import", "-", "--to", str(tmp_path / "work" / "trace")]
+    log = a_log(tmp_path, "sing, goddess").read_bytes() * 20_000
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        # Far more than the pipe holds: when all of it is written the command has read the most of it.
+        process.stdin.write(log)
+        process.stdin.flush()
+        process.send_signal(ending)
+        process.stdin.close()
+        assert process.wait(30) != 0
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_trace_that_cannot_be_put_in_place_leaves_no_salt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log = a_log(tmp_path, "sing")
+    monkeypatch.setattr("kvpool.cli.planning.trace.tempfile.mkstemp", full)
+    with pytest.raises(CliError, match="trace cannot be written: No space left on device"):
+        run(log, "--to", tmp_path / "trace")
+    assert [path.name for path in tmp_path.iterdir()] == [log.name]
 
 
 def test_programs_get_the_same_figures(tmp_path: Path) -> None:

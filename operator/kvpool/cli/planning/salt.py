@@ -2,6 +2,8 @@
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -28,15 +30,28 @@ def salt_from(file: Path) -> bytes:
     return salt
 
 
-def kept_salt(file: Path) -> tuple[bytes, bool]:
-    """Return the salt in a file and whether it was made now, with no rights for others. Raises CliError."""
-    if file.exists():
-        return salt_from(file), False
-    salt = secrets.token_bytes(FRESH_BYTES)
+def fresh_salt() -> bytes:
+    """Return a salt that nobody can guess."""
+    return secrets.token_bytes(FRESH_BYTES)
+
+
+@contextmanager
+def kept(salt: bytes, file: Path) -> Iterator[None]:
+    """Write a salt to a new file with no rights for others; whatever ends what is done with it takes it away.
+
+    Raises CliError.
+    """
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(salt)
     except OSError as error:
         raise CliError(f"the salt {file} cannot be written: {error.strerror or error}") from None
-    return salt, True
+    try:
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(salt)
+        except OSError as error:
+            raise CliError(f"the salt {file} cannot be written: {error.strerror or error}") from None
+        yield
+    except BaseException:  # Ctrl-C too: a salt without its trace says nothing
+        file.unlink(missing_ok=True)
+        raise

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ from kvpool.cli.faults import CliError
 from kvpool.cli.options import Format
 from kvpool.cli.planning.number_range import NumberRange
 from kvpool.cli.planning.output import output_flag
-from kvpool.cli.planning.salt import kept_salt, salt_from
+from kvpool.cli.planning.salt import fresh_salt, kept, salt_from
 from kvpool.cli.planning.trace_files import part_flags, trace_file
 from kvpool.cli.views.traces import imported_screen
 from kvpool.sim.imports.log_forms import LOGS, log_opened
@@ -62,22 +62,23 @@ def import_trace(
             raise CliError(f"{target} is {what}, and would be lost: give another name with --to")
     if target.exists() and not target.is_file():
         raise CliError(f"{target} is no file that can be replaced: give another name with --to")
+    if not target.parent.is_dir():
+        raise CliError(
+            f"{target} cannot be written: {target.parent} is no folder; make it, or give another name"
+        )
     beside = target.with_name(target.name + ".salt")
-    salt, made = (salt_from(salt_file), False) if salt_file else kept_salt(beside)
+    made = salt_file is None and not beside.exists()
+    salt = fresh_salt() if made else salt_from(salt_file or beside)
     ids = SaltedIds(salt)
-    try:
-        with trace_file(log_file) as file:
-            workload = load_with(
-                file.lines(),
-                file.name,
-                lambda first: log_opened(first, log, ids, reading.block_tokens, bytes_per_token),
-                reading,
-            )
+    with trace_file(log_file) as file:
+        workload = load_with(
+            file.lines(),
+            file.name,
+            lambda first: log_opened(first, log, ids, reading.block_tokens, bytes_per_token),
+            reading,
+        )
+    with kept(salt, beside) if made else nullcontext():
         _write(workload, target)
-    except CliError:
-        if made:
-            beside.unlink(missing_ok=True)
-        raise
     answer_as(imported_screen(workload, target.name, beside.name if made else ""), Format(output))
 
 
