@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import IO
@@ -149,6 +150,16 @@ def test_unknown_verbs_and_flags_are_usage_errors() -> None:
     assert run_plugin("status", "-o", "xml").code == 2
     assert run_plugin("--version").out.startswith("kubectl-kvpool, version ")
     assert run_plugin().code == 2
+
+
+@pytest.mark.parametrize("missing", ["orjson", "kubernetes"])
+def test_a_planner_that_was_installed_alone_says_what_the_plugin_needs(missing: str) -> None:
+    program = f"import sys; sys.modules[{missing!r}] = None; from kvpool.cli.kubectl import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "status"], capture_output=True, text=True, timeout=60, check=False
+    )
+    told = f"error: {missing} is not installed: install kvpool[cli], not kvpool alone\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
 
 
 def run_into(out: int | IO[str]) -> subprocess.CompletedProcess[bytes]:

@@ -1,11 +1,13 @@
 """`kubectl kvpool`: the plugin's verbs, and how their faults end."""
 
+import sys
 from importlib.metadata import version
 from typing import Final
 
 import click
 
 from kvpool.cli.ending import run_to_end
+from kvpool.cli.faults import ExitCode
 from kvpool.cli.lazy_group import LazyGroup, Verb
 
 _PLACE: Final = "kvpool.cli.verbs"
@@ -42,4 +44,12 @@ def kvpool() -> None:
 
 def main() -> None:
     """Run the plugin; expected faults end with one message and exit code 2."""
-    run_to_end(kvpool, "kubectl kvpool")
+    try:
+        run_to_end(kvpool, "kubectl kvpool")
+    except ModuleNotFoundError as error:
+        package = (error.name or "kvpool").partition(".")[0]
+        if package == "kvpool":
+            raise
+        # `pip install kvpool` alone is the planner, and brings this command all the same.
+        click.echo(f"error: {package} is not installed: install kvpool[cli], not kvpool alone", err=True)
+        sys.exit(ExitCode.TROUBLE)
