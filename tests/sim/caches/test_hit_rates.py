@@ -12,7 +12,7 @@ from kvpool.plan.placement.orders import Belady, Recency
 from kvpool.plan.placement.policies import NAMES, rule_named
 from kvpool.sim.caches.farthest import farthest_hits, next_uses
 from kvpool.sim.caches.first_in import first_in_hits
-from kvpool.sim.caches.hit_rates import FirstIn, Policy, hit_rates
+from kvpool.sim.caches.hit_rates import FirstIn, HitRate, Policy, hit_rates
 from kvpool.sim.caches.paths import Paths, paths_of
 from kvpool.sim.caches.recency_stack import recency_hits
 from kvpool.sim.caches.ruled import ruled_hits
@@ -148,6 +148,19 @@ def test_only_the_last_half_of_the_requests_is_measured() -> None:
     sweep = hit_rates(paths_of(workload((1,), (1,), (1,), (2,), (1,))), [5], {"FIFO": FirstIn()})
     assert (sweep.measured_requests, sweep.rows[0].hit_tokens, sweep.rows[0].measured_tokens) == (3, 20, 30)
     assert not sweep.rows[0].filled
+
+
+def test_a_cache_is_full_when_as_many_blocks_came_as_it_holds() -> None:
+    # Before measuring begins, 3 blocks came; a shorter prompt brings nothing new.
+    made = workload((1, 2), (3,), (1,), (1,), (1,), (1,))
+    sweep = hit_rates(paths_of(made), [4, 3, 3], {"LRU": Recency()})
+    assert [(row.capacity_blocks, row.filled) for row in sweep.rows] == [(3, True), (4, False)]
+    assert (sweep.ceiling.capacity_blocks, sweep.distinct_blocks) == (3, 3)
+
+
+def test_where_nothing_was_measured_the_rate_is_none_of_it() -> None:
+    assert HitRate("LRU", 5, 0, 0, True).rate == 0.0
+    assert HitRate("LRU", 5, 3, 4, True).rate == 0.75
 
 
 def test_a_cache_of_no_blocks_hits_nothing() -> None:

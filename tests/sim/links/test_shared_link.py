@@ -99,6 +99,36 @@ def test_a_link_is_busy_for_the_bytes_that_it_carried(transfers: list[tuple[int,
     assert (len(link), link.due_ns(), link.backlog_ns(total * 2)) == (0, None, 0)
 
 
+def test_what_is_left_on_a_link_shrinks_as_time_passes_though_nobody_takes_it() -> None:
+    link = SharedLink(GB)
+    link.join(0, 1, GB)
+    assert [link.backlog_ns(at) for at in (0, GB // 4, GB)] == [GB, 3 * GB // 4, 0]
+    link.take(GB)
+    link.join(2 * GB, 2, GB)
+    link.join(2 * GB, 3, GB)
+    assert link.backlog_ns(3 * GB) == GB
+
+
+def test_a_link_has_been_busy_until_now_and_not_while_it_was_idle() -> None:
+    link = SharedLink(GB)
+    link.join(GB, 1, GB)
+    assert link.take(GB + GB // 4) == []
+    assert link.busy_ns == GB // 4
+    assert link.take(5 * GB) == [1]
+    assert link.busy_ns == GB
+
+
+def test_a_link_whose_end_died_carries_nothing_more() -> None:
+    link = SharedLink(GB)
+    link.join(0, 1, GB)
+    link.forget()
+    assert (len(link), link.due_ns(), link.take(9 * GB), link.moved_bytes) == (0, None, [], GB)
+
+
+def test_a_byte_a_second_is_a_bandwidth() -> None:
+    assert ends_of(1, [(0, 2)]) == {0: 2 * GB}
+
+
 def test_a_link_without_bandwidth_is_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         SharedLink(0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kvpool.plan.placement.policies import NAMES, rule_named
 from kvpool.plan.timing.model import LinkModel
-from kvpool.sim.prefixes.hierarchy import Hierarchy
+from kvpool.sim.prefixes.hierarchy import Found, Hierarchy
 from kvpool.sim.prefixes.idle import RecencyOrder, RuledOrder, UseBook
 from kvpool.sim.prefixes.resident import ResidentPrefixes
 from kvpool.sim.prefixes.store import PrefixStore
@@ -72,6 +72,85 @@ def test_a_tail_leaves_before_its_head_so_what_is_left_of_a_prefix_is_of_use() -
     assert memory.find((1, 2, 3, 4)).blocks == 4
     use(memory, 7, 8)
     assert 0 < memory.find((1, 2, 3, 4)).blocks < 4
+
+
+def test_a_prefix_may_go_on_in_the_device_behind_a_block_that_lies_below() -> None:
+    memory = three_tiers(4, 4, 4)
+    use(memory, 1, 2, 3)
+    memory.device.forget()
+    use(memory, 1, 3)
+    memory.stores[0].put(2)
+    found = memory.find((1, 2, 3, 4))
+    assert (found.device_blocks, found.lower_blocks, found.blocks) == (2, (1, 0), 3)
+    assert Hierarchy(memory.device).find((1, 2)).lower_blocks == ()
+
+
+def test_what_does_not_fit_is_not_pinned_and_stays_below() -> None:
+    memory = three_tiers(2, 4, 4)
+    memory.stores[0].put(1)
+    assert not memory.acquire((1, 2, 3), 0)
+    assert memory.find((1,)).lower_blocks == (1, 0)
+
+
+def test_a_tier_that_keeps_copies_gets_one_of_each_from_last_to_first() -> None:
+    for keeps in (False, True):
+        memory = three_tiers(keeps=keeps)
+        assert memory.acquire((1, 2, 3), 5)
+        memory.release((1, 2, 3), 5)
+        assert memory.stores[0].blocks() == ([3, 2, 1] if keeps else [])
+        assert (memory.device.pinned_blocks, memory.device.private_tokens) == (0, 0)
+
+
+def test_with_its_host_everything_dies_but_what_others_share() -> None:
+    for keeps in (False, True):
+        memory = three_tiers(4, 4, 4, keeps=keeps)
+        use(memory, 1, 2, 3, 4)
+        use(memory, 5, 6, 7, 8)
+        for store in memory.stores:
+            store.put(9)
+        memory.forget()
+        assert (memory.device.blocks(), 9 in memory.stores[0], 9 in memory.stores[1]) == ([], keeps, False)
+
+
+def test_the_deepest_tier_is_the_lowest_that_something_was_found_in() -> None:
+    memory = three_tiers()
+    found = [Found(0, (0, 0)), Found(2, (0, 0)), Found(2, (1, 0)), Found(0, (1, 3))]
+    assert [memory.deepest(one) for one in found] == [Tier.NEW, Tier.HBM, Tier.DRAM, Tier.SSD]
+    assert [memory.crossings(one) for one in found] == [[], [], [(0, 1)], [(1, 3), (0, 4)]]
+
+
+def test_a_store_counts_what_came_and_what_it_had_to_drop() -> None:
+    below = PrefixStore(Tier.SSD, 1, LINK, RecencyOrder())
+    store = PrefixStore(Tier.DRAM, 2, LinkModel(7, 5), RecencyOrder(), below.put)
+    for block in (1, 2, 1, 3, 4):
+        store.put(block)
+    # 1 was put again, so 2 was the oldest when 3 came, and then 1.
+    assert (store.blocks(), below.blocks()) == ([3, 4], [1])
+    assert (store.demoted_blocks, store.dropped_blocks, below.dropped_blocks) == (4, 2, 1)
+    assert store.link == LinkModel(7, 5)
+    store.inbound.join(0, 1, 5)
+    assert store.inbound.due_ns() == 10**9
+
+
+def test_below_the_top_a_block_is_noted_once_and_moving_it_is_no_use() -> None:
+    book = UseBook(rule_named("LFU"), At())
+    lower = RuledOrder(book, top=False)
+    lower.add((1, 2))
+    lower.discard((1,))
+    lower.add((1,))
+    assert [book.uses[block].uses for block in (1, 2)] == [1, 1]
+    upper = RuledOrder(book, top=True)
+    upper.add((1,))
+    assert book.uses[1].uses == 2
+
+
+def test_an_order_that_was_cleared_gives_only_what_came_after() -> None:
+    order = RuledOrder(UseBook(rule_named("LRU"), At()), top=True)
+    order.add((1, 2))
+    order.clear()
+    order.add((3, 2))
+    assert (len(order), 1 in order, list(order)) == (2, False, [3, 2])
+    assert order.take(2) == [3, 2]
 
 
 USES = st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4, unique=True), max_size=40)

@@ -116,3 +116,19 @@ def test_used_and_idle_never_exceed_the_memory_and_nothing_is_lost_from_the_book
     for blocks, private in open_prompts:
         held.release(blocks, private)
     assert held.used_tokens == 0
+
+
+def test_memory_of_one_block_holds_one_and_less_holds_none() -> None:
+    assert memory(1).acquire((1,), 0)
+    with pytest.raises(ValueError, match="15 tokens of memory do not hold one block of 16"):
+        ResidentPrefixes(15, 16)
+
+
+def test_after_its_death_an_instance_has_all_its_memory_again() -> None:
+    held = memory(4)
+    held.acquire((1, 2), 3)
+    held.acquire((3,), 0)
+    held.release((3,), 0)
+    held.forget()
+    assert (held.blocks(), held.idle_blocks, held.used_tokens) == ([], 0, 0)
+    assert held.acquire((3, 4, 5, 6), 0)
