@@ -104,13 +104,13 @@ class SimulatedHost:
         _change_address("replace", self.address)
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": self.labels}}
         self.api.apply(node, field_manager="kubelet")
-        self.api.patch("v1", "Node", self.name, {"status": self._node_status()}, subresource="status")
+        self._say_ready()
         self._renew()
         self._off.clear()
         # Loops of their own: a Pod that drains slowly must not make its host look dead.
         for period_seconds, work in (
             (TEND_SECONDS, self._tend_pods),
-            (RENEW_SECONDS, self._renew),
+            (RENEW_SECONDS, self._stay_ready),
             (REFRESH_SECONDS, self._refresh_pods),
         ):
             thread = threading.Thread(target=self._loop, args=(period_seconds, work), daemon=True)
@@ -263,6 +263,15 @@ class SimulatedHost:
         meta = pod["metadata"]
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
         self.api.delete("v1", "Pod", meta["name"], meta["namespace"], options)
+
+    def _stay_ready(self) -> None:
+        """Renew, and take back what the controllers said of a host that an outage kept from renewing."""
+        self._renew()
+        if not says_ready(self.api.get("v1", "Node", self.name)):
+            self._say_ready()
+
+    def _say_ready(self) -> None:
+        self.api.patch("v1", "Node", self.name, {"status": self._node_status()}, subresource="status")
 
     def _node_status(self) -> JsonObject:
         now = timestamp()

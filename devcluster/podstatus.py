@@ -59,9 +59,9 @@ def pod_status(pod: JsonObject, containers: Containers, host_address: str, addre
     }
 
 
-def says_ready(pod: JsonObject) -> bool:
-    """Tell whether the Pod's status has it Ready."""
-    conditions = pod.get("status", {}).get("conditions", [])
+def says_ready(thing: JsonObject) -> bool:
+    """Tell whether the status of a Pod or Node has it Ready."""
+    conditions = thing.get("status", {}).get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 

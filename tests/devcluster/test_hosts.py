@@ -72,6 +72,28 @@ def test_a_host_is_a_ready_node_that_renews_its_lease(
     wait_until(lambda: renewed_at() > first, 10, "the lease to be renewed")
 
 
+def test_a_host_that_was_taken_for_silent_says_again_that_it_is_ready(
+    control_plane: ControlPlane, add_host: AddHost, node_name: str
+) -> None:
+    add_host(control_plane, node_name)
+
+    def readiness() -> str:
+        node = control_plane.admin.get("v1", "Node", node_name)
+        return next(str(one["status"]) for one in node["status"]["conditions"] if one["type"] == "Ready")
+
+    silent = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
+    control_plane.admin.patch("v1", "Node", node_name, {"status": silent}, subresource="status")
+    wait_until(lambda: readiness() == "True", 15, "the host to say that it is ready")
+
+
+def test_a_host_says_which_system_it_runs_as_kubelets_do(
+    control_plane: ControlPlane, add_host: AddHost, node_name: str
+) -> None:
+    add_host(control_plane, node_name)
+    labels = control_plane.admin.get("v1", "Node", node_name)["metadata"]["labels"]
+    assert labels["kubernetes.io/os"] == "linux"
+
+
 def test_a_pod_bound_to_a_host_runs_with_its_address(
     control_plane: ControlPlane, namespace: str, add_host: AddHost, node_name: str
 ) -> None:
