@@ -126,6 +126,15 @@ def test_with_room_for_everything_all_rules_reach_the_ceiling(
     assert list(farthest_hits(next_uses(paths), enough)) == ceiling
 
 
+def test_three_rules_part_ways_on_six_requests() -> None:
+    paths = paths_of(workload((1,), (2,), (1,), (3,), (1,), (2,)))
+    # Two blocks fit. First in first out loses 1 to 3, recency loses 2 to 3, and Belady never admits 3.
+    assert list(first_in_hits(paths, 2)) == [0, 0, 1, 0, 0, 0]
+    assert list(recency_hits(paths, [2])[0]) == [0, 0, 1, 0, 1, 0]
+    assert list(farthest_hits(next_uses(paths), 2)) == [0, 0, 1, 0, 1, 1]
+    assert list(farthest_hits(next_uses(paths), 1)) == [0, 0, 1, 0, 1, 0]
+
+
 def test_only_blocks_up_to_the_first_missing_one_are_hits() -> None:
     # First in first out has room for two blocks: (1,) has left when the last request comes, (1, 2) has not.
     paths = paths_of(workload((1,), (1, 2), (3,), (1, 2)))

@@ -190,18 +190,18 @@ def test_kv_that_no_checkpoint_makes_usable_goes_branches_first() -> None:
 
 
 def test_the_interval_of_one_score_follows_returns_that_go_back() -> None:
-    assert [interval_tokens(COST, 70, 0.1 * share) for share in (0.25, 0.5)] == [20, 10]
+    assert [interval_tokens(COST, 90, 0.1 * share) for share in (0.25, 0.5)] == [20, 10]
     strands, keeper = Strands(SIZES, 10), OneScore(SIZES, LINEAR, COST, 60 * SECOND)
     turn(keeper, strands, [1, 2, 3, 4, 5], 0)
     assert marks(strands) == [[50]]
     # One of 2 turns came, after 10 s, and went on: 1 in 4 is taken to go back.
-    turn(keeper, strands, [1, 2, 3, 4, 5, 6, 7], 10 * SECOND)
-    assert marks(strands) == [[50, 60, 70]]
+    turn(keeper, strands, [1, 2, 3, 4, 5, 6, 7, 8, 9], 10 * SECOND)
+    assert marks(strands) == [[50, 60, 80, 90]]
     back = OneScore(SIZES, LINEAR, COST, 60 * SECOND)
     strands = Strands(SIZES, 10)
     turn(back, strands, [1, 2, 3, 4, 5], 0)
-    turn(back, strands, [1, 2, 9, 9, 9, 9, 9], 10 * SECOND)
-    assert marks(strands) == [[10, 20, 50], [30, 40, 50, 60, 70]]
+    turn(back, strands, [1, 2, 11, 12, 13, 14, 15, 16, 17], 10 * SECOND)
+    assert marks(strands) == [[10, 20, 50], [30, 40, 50, 60, 70, 80, 90]]
 
 
 def test_one_score_keeps_the_newest_of_a_session_and_the_session_that_was_here_last() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kvpool.plan.timing.model import TimingModel
 from kvpool.sim.instances.batch import Batch, whole_steps
-from kvpool.sim.instances.pace import Pace, ns_of_ticks, ticks_of_ns
+from kvpool.sim.instances.pace import TICKS_PER_NS, Pace, ns_of_ticks, ticks_of_ns
 
 FAST = TimingModel(2_210_000, 19_490, 0.5, 5_310_000, 7_900, 32.7)
 
@@ -90,6 +90,25 @@ def test_the_count_of_whole_steps_is_the_largest_that_fits(span: int, first: int
     count = whole_steps(span, first, growth)
     assert count * first + growth * (count * (count - 1) // 2) <= span
     assert (count + 1) * first + growth * ((count + 1) * count // 2) > span
+
+
+def test_steps_that_grow_are_counted_to_the_last_tick() -> None:
+    # Steps of 5, 10 and 15; and steps of 5 that do not grow.
+    counts = {span: whole_steps(span, 5, 5) for span in (0, 4, 5, 14, 15, 29, 30, 49, 50)}
+    assert counts == {0: 0, 4: 0, 5: 1, 14: 1, 15: 2, 29: 2, 30: 3, 49: 3, 50: 4}
+    assert [whole_steps(span, 5, 0) for span in (4, 5, 9, 10)] == [0, 1, 1, 2]
+
+
+def test_chunks_take_as_long_together_as_the_prompt_at_once() -> None:
+    pace = Pace.of(TimingModel(7, 5, 3, 0, 0, 0))
+    whole = (5 * 10 + 3 * 10 * 10) * TICKS_PER_NS
+    assert pace.chunk_ticks(0, 10) == pace.chunk_ticks(0, 4) + pace.chunk_ticks(4, 6) == whole
+    assert pace.prefill_base == 7 * TICKS_PER_NS
+
+
+def test_a_step_takes_at_least_a_nanosecond_and_times_are_rounded_up() -> None:
+    assert Pace.of(TimingModel(0, 0, 0, 0.5, 0, 0)).base == TICKS_PER_NS
+    assert [ns_of_ticks(TICKS_PER_NS + more) for more in (-1, 0, 1)] == [1, 1, 2]
 
 
 def test_a_sequence_alone_takes_the_sum_of_its_steps() -> None:

@@ -68,8 +68,7 @@ def test_a_request_larger_than_the_memory_is_refused() -> None:
 def test_answers_that_outgrow_the_memory_push_out_the_one_that_joined_last() -> None:
     small = replace(SPEC, capacity_tokens=3000)
     run = mixed_fleet(mixed(spec=small)).run(workload(*(Request(0, 900, 400) for _ in range(3))))
-    assert run.outcomes[0].preempted == 0
-    assert sum(one.preempted for one in run.outcomes) >= 1
+    assert [one.preempted > 0 for one in run.outcomes] == [False, False, True]
     assert sum(one.recomputed_tokens for one in run.outcomes) >= 900
 
 
