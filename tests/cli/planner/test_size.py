@@ -339,6 +339,11 @@ def test_a_domain_of_256_cards_is_told_how_much_spares_help() -> None:
             "option 'dram': tier 'DRAM': its path names link 'pcie', known are none",
         ),
         (changed(sessions__returnShares={"SSD": 1}), "option 'dram': sessions.returnShares names tier 'SSD'"),
+        (
+            changed(sessions__returnShares={"HBM": 0.5, "DRAM": 0.7}),
+            "sessions: returnShares add up to 1.2: give shares that add up to 1, or less",
+        ),
+        (changed(sessions__returnShares={"HBM": 0}), "sessions: returnShares add up to 0: give shares"),
         (changed(serving__cards=3, serving__kvParallel=2), "serving: 3 cards do not divide into 2 groups"),
         (changed(options=PLAIN["options"] * 2), "option 'dram' is given twice"),
         (changed(options=[]), "options: has 0 entries, and needs 1 or more"),

@@ -122,3 +122,8 @@ def test_where_one_session_alone_waits_too_long_for_itself_nobody_is_served() ->
     # One session keeps the link half busy, and the target leaves no time to wait.
     plan = plan_tiers(stack, Demand(10, 0.02, ttft_target_ns=10_000_000, utilisation=1.0))
     assert (plan.binding.kind, plan.sessions) == (LimitedBy.LATENCY, 0)
+
+
+def test_a_share_too_small_to_be_reckoned_with_limits_nothing() -> None:
+    plan = plan_tiers(RATIO, demand(returns=600.0, return_shares={"HBM": 1.0, "DRAM": 5e-324}))
+    assert [limit.kind for limit in plan.limits if limit.kind is LimitedBy.BANDWIDTH] == []

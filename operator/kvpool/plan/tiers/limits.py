@@ -106,7 +106,8 @@ def _most(
     """The most sessions of which no more than `budget` are in the tiers that count; None: any number."""
     if demand.return_shares is not None:
         share = sum(_share(demand, way) for way, counts in zip(tiers, counted, strict=True) if counts)
-        return math.floor(budget / share) if share else None
+        most = budget / share if share else math.inf
+        return None if math.isinf(most) else math.floor(most)
     left, before = math.floor(budget), 0
     for places, counts in zip(room[:-1], counted[:-1], strict=True):
         if counts and places > left:

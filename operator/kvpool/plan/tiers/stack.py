@@ -13,6 +13,8 @@ from typing import Final
 from kvpool.plan.timing.model import NS_PER_SECOND, TimingModel
 
 SECONDS_PER_DAY: Final = 86_400
+MOST_SHARES: Final = 1.001
+"""Of all shares together: people write three thirds as 0.333, 0.333 and 0.334, or round all of them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Demand:
             raise ValueError(f"quantile is {self.quantile}: give a share between 0 and 1, such as 0.99")
         shares = self.return_shares
         if shares is not None and (
-            min(shares.values(), default=0) < 0 or not 0 < sum(shares.values()) <= 1.001
+            min(shares.values(), default=0) < 0 or not 0 < sum(shares.values()) <= MOST_SHARES
         ):
             raise ValueError(f"return_shares {dict(shares)} must be 0 or more each, and add up to at most 1")
 

@@ -134,8 +134,8 @@ def ask(file: SizingFile, instance: Instance, measured: Measured) -> tuple[Optio
 
 
 def _option(file: SizingFile, instance: Instance, measured: Measured, option: HardwareOption) -> OptionAnswer:
-    demand = _demand(file, instance)
     try:
+        demand = _demand(file, instance)
         stack = _stack(file, instance, measured, option)
         _check_shares(file, stack)
     except ValueError as error:

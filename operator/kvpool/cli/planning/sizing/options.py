@@ -10,6 +10,7 @@ from kvpool.api.quantity import parse_quantity
 from kvpool.api.schema import Model
 from kvpool.api.token_count import TokenCount
 from kvpool.cli.planning.suggestions import suggestion
+from kvpool.plan.tiers.stack import MOST_SHARES
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.kv_memory import ACTIVATION_BYTES, MEMORY_USE
 from kvpool.plan.timing.quantisation import QUANTISATIONS
@@ -138,6 +139,13 @@ class Sessions(Model):
     return_shares: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
     """Share of the turns that find their session in a tier, by tier; by default all sessions return
     equally often."""
+
+    @model_validator(mode="after")
+    def _shares_are_of_all(self) -> Self:
+        total = 1.0 if self.return_shares is None else sum(self.return_shares.values())
+        if not 0 < total <= MOST_SHARES:
+            raise ValueError(f"returnShares add up to {total:.4g}: give shares that add up to 1, or less")
+        return self
 
 
 class SizedLink(Model):
