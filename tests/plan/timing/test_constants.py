@@ -124,6 +124,10 @@ def test_weights_of_four_bits_carry_their_scales() -> None:
     assert QUANTISATIONS["W8A8"].weight_bytes(3) == 3
 
 
+def test_another_width_of_kv_changes_nothing_else() -> None:
+    assert QUANTISATIONS["W8A8"].with_kv(4) == Quantisation("W8A8", 8, 8, 4)
+
+
 @given(
     st.sampled_from(sorted(SHAPES)),
     st.sampled_from(sorted(CARDS)),

@@ -203,6 +203,22 @@ def test_a_convolution_looks_back_over_four_tokens_when_nothing_else_is_said() -
     assert shape_of_config(config, "m").state_elements == 16 * (8_192 * 128 + 3 * (8_192 + 2 * 8 * 128))
 
 
+def test_what_just_fits_into_a_model_is_one() -> None:
+    narrow = {key: value for key, value in TINY.items() if key != "head_dim"} | {"num_attention_heads": 10}
+    assert shape_of_config(narrow, "narrow").attention_dim == 10
+    dense_only = shape_of_config(TINY_EXPERTS | {"first_k_dense_replace": 3}, "dense")
+    assert dense_only.parameters == shape_of_config(TINY, "tiny").parameters
+    all_used = shape_of_config(TINY_EXPERTS | {"num_experts_per_tok": 4}, "all")
+    assert all_used.active_parameters == all_used.parameters
+
+
+def test_mamba_is_twice_as_wide_as_the_model_and_attention_comes_first_when_nothing_else_is_said() -> None:
+    layers = {"num_hidden_layers": 9, "attn_layer_period": 8, "mamba_d_state": 5}
+    shape = shape_of_config(TINY | layers, "hybrid")
+    # Layers 0 and 8 attend; the others hold 2 * 10 wide states of 5, and 3 tokens of a convolution.
+    assert (shape.kv_layers, shape.state_elements) == (2, 7 * 20 * (5 + 3))
+
+
 def test_one_head_is_enough() -> None:
     shape = shape_of_config(TINY | {"num_attention_heads": 1}, "single")
     assert shape.attention_dim == 4
