@@ -176,12 +176,15 @@ def test_the_least_headroom_that_is_kept_scores_best_and_the_most_that_is_broken
     request = ask(objective=Objective(BILLION, BILLION, 100))
     # Headrooms 1.0, 0.6, -0.4 and -0.8.
     assert LatencyScorer().score(request, pool) == pytest.approx([0.5, 0.7, 0.3, 0.1], abs=1e-6)
+    # Against 0.6, the largest of the two in the middle.
+    assert LatencyScorer().score(request, pool[1:3]) == pytest.approx([0.5, 0.5 * (1 - 0.4 / 0.6)], abs=1e-6)
 
 
 def test_a_headroom_of_nothing_is_kept_and_scores_best() -> None:
     exact = ask(30, 10, objective=Objective(292, 64, 100))
     assert LatencyScorer().score(exact, [CROWD, Seen(timing=TimingModel(0, 0, 0, 1, 0, 0))])[0] == 1.0
-    assert SloTiered(Counter(), {"Latency": 1.0}).choose(exact, [Seen(backlog_ns=10**12), CROWD], 0) == 1
+    # The other has more free KV, but comes too late.
+    assert SloTiered(Counter(), {"Kv": 1.0}).choose(exact, [Seen(backlog_ns=10**12), CROWD], 0) == 1
 
 
 def test_a_tier_that_breaks_the_promise_is_tried_in_one_of_a_hundred_cases() -> None:
