@@ -5,6 +5,7 @@ Started by `devcluster.sandbox` inside the new namespaces; when it ends, the ker
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -73,7 +74,8 @@ def run_as_first_process(command: list[str]) -> int:
         return COMMAND_NOT_FOUND
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        os.kill(child.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended just now
+            os.kill(child.pid, number)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the command as well
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import sandbox
+from devcluster import sandbox, sandbox_init
 from devcluster.process import ManagedProcess
 from tests.harness.waiting import wait_until
 
@@ -129,3 +129,20 @@ def alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+def test_a_signal_for_a_command_that_has_just_ended_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    waitpid = os.waitpid
+
+    def interrupted(pid: int, options: int) -> tuple[int, int]:
+        ended = waitpid(pid, options)
+        signal.raise_signal(signal.SIGTERM)
+        return ended
+
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    monkeypatch.setattr(os, "waitpid", interrupted)
+    try:
+        assert sandbox_init.run_as_first_process(["true"]) == 0
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
