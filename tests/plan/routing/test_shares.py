@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvpool.plan.routing.shares import Member, ShareSettings, headroom, shares
+from kvpool.plan.timing.model import TimingModel
 from tests.plan.routing.fleet import CARD
 
 SETTINGS = ShareSettings()
@@ -53,6 +54,27 @@ def test_a_small_change_changes_nothing_so_that_routers_are_left_alone() -> None
 def test_coming_and_going_is_never_held_back_by_the_step() -> None:
     assert shares([member("a", healthy=False), member("b")], SETTINGS, {"a": 3, "b": 100}).by_name["a"] == 0
     assert shares([member("b", usage=0.1)], SETTINGS, {"b": 98}).by_name["b"] == 100
+
+
+def test_speeds_are_compared_with_a_full_batch_of_long_contexts() -> None:
+    one, two = (TimingModel(0, 0, 0, 0, 0, each) for each in (1, 2))
+    got = shares([Member("one", True, one, None), Member("two", True, two, None)], SETTINGS).by_name
+    assert dict(got) == {"one": 100, "two": 50}
+
+
+def test_the_slowest_member_still_gets_a_share_and_more_than_full_memory_takes_no_more() -> None:
+    crawling = Member("crawling", True, TimingModel(0, 0, 0, 10**12, 0, 0), None)
+    assert shares([member("fast"), crawling], SETTINGS).by_name["crawling"] == 1
+    assert headroom(1.2, SETTINGS) == pytest.approx(0.1)
+
+
+def test_a_share_that_is_off_by_a_whole_step_changes_and_a_new_one_is_given_at_once() -> None:
+    def share(previous: dict[str, int]) -> int:
+        return shares([member("fast"), member("slow", slow=True)], SETTINGS, previous).by_name["slow"]
+
+    assert [share({"slow": before}) for before in (45, 46, 54, 55)] == [50, 46, 54, 50]
+    rare = Member("rare", True, TimingModel(0, 0, 0, 30 * CARD.step_ns(32, 65_536), 0, 0), 0.2)
+    assert shares([member("fast"), rare], SETTINGS).by_name["rare"] == 3
 
 
 @given(
