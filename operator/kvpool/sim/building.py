@@ -168,13 +168,7 @@ def faults_of(scenario: Scenario) -> FaultSchedule | None:
 def _specs(scenario: Scenario, count: int, start: int, block_tokens: int) -> tuple[InstanceSpec, ...]:
     fleet, model = scenario.fleet, scenario.model
     timing, _ = timing_of(model)
-    size = bytes_per_token(model)
-    capacity = _kv_memory(scenario) // size
-    if capacity < block_tokens:
-        raise PlanError(
-            f"an instance has room for {capacity} tokens of {size} bytes, and one prefix block has "
-            f"{block_tokens}; give kvMemory, or more cards"
-        )
+    capacity = room_tokens(scenario, block_tokens)
     link = link_of(fleet.link)
     specs = []
     for place in range(start, start + count):
@@ -182,6 +176,22 @@ def _specs(scenario: Scenario, count: int, start: int, block_tokens: int) -> tup
         belief = None if fleet.speeds_are_known else Belief(timing, link, capacity)
         specs.append(InstanceSpec(at_speed(timing, speed), capacity, link, fleet.most_running, belief))
     return tuple(specs)
+
+
+def room_tokens(scenario: Scenario, block_tokens: int) -> int:
+    """Return the tokens whose KV one instance holds.
+
+    Raises:
+        PlanError: when that is not one prefix block, or less than is asked for.
+    """
+    size = bytes_per_token(scenario.model)
+    room = _kv_memory(scenario) // size
+    if room < block_tokens:
+        raise PlanError(
+            f"an instance has room for {room} tokens of {size} bytes, and one prefix block has "
+            f"{block_tokens}; give kvMemory, or more cards"
+        )
+    return room
 
 
 def _kv_memory(scenario: Scenario) -> int:

@@ -30,7 +30,7 @@ def workload_of(scenario: Scenario, seed: int | None = None) -> Workload:
         ValueError: when it names none, or its parameters make none.
     """
     if scenario.workload is None:
-        raise PlanError("it names no workload: give a trace, or workload: {name: chat}")
+        raise PlanError("the scenario names no workload: give a trace, or workload: {name: chat}")
     return generate(
         scenario.workload.name, scenario.workload.parameters, scenario.seed if seed is None else seed
     )

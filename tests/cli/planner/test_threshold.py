@@ -116,6 +116,22 @@ def test_a_class_without_a_promise_is_told() -> None:
     assert "promises.batch" in answered.fault
 
 
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        ("64", "an instance has room for 0 tokens of"),
+        ("100Ti", "kvMemory is 109951162777600 bytes, and weights and activations leave"),
+        ("80Mi", "requests of mix"),
+    ],
+)
+def test_memory_that_cannot_be_or_that_requests_do_not_fit_in_is_told(memory: str, words: str) -> None:
+    mix = {"name": "mix", "parameters": {"seconds": 60, "rate_per_second": 4}}
+    answered = table(document={"fleet": {"instances": 1, "kvMemory": memory}, "workload": mix})
+    assert answered.code == 2
+    assert words in answered.fault
+    assert ("do not fit in an instance: the largest has" in answered.fault) == (memory == "80Mi")
+
+
 def test_a_rule_of_ones_own_takes_the_place_of_the_clever_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

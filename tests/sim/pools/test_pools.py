@@ -98,6 +98,12 @@ def test_promises_that_one_request_alone_breaks_are_told() -> None:
         threshold(question)
 
 
+def test_a_log_of_one_request_is_no_load_and_is_not_called_too_slow() -> None:
+    question = Question(SETTING.pool(1, 1.0), (thin_log(1),), (2,), (1.0,), ROUTERS["CompletionTime"])
+    with pytest.raises(ValueError, match="has 1 requests, all at one moment: that is no load"):
+        threshold(question)
+
+
 def test_a_log_that_loads_a_pool_only_as_one_burst_is_a_finding() -> None:
     question = Question(SETTING.pool(1, 1.0), (thin_log(60, 400),), (1,), (1.0,), ROUTERS["CompletionTime"])
     found = threshold(question)

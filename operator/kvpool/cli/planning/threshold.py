@@ -22,7 +22,7 @@ from kvpool.cli.planning.trace_files import open_workload, reading_flags
 from kvpool.cli.views.threshold import threshold_csv, threshold_screen
 from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.routing.router import RouterFactory
-from kvpool.sim.building import bytes_per_token, kv_bytes, link_of, objectives_of, timing_of
+from kvpool.sim.building import bytes_per_token, link_of, objectives_of, room_tokens, timing_of
 from kvpool.sim.claims.router_settings import CLEVER, RouterMix
 from kvpool.sim.pools.density import alone, parts
 from kvpool.sim.pools.pool import Card, Pool
@@ -169,7 +169,7 @@ def threshold_verb(
             if trace is None
             else _parts_of(open_workload(trace, form, reading), wanted.logs)
         )
-        pool = RouterMix().pool(1, 1.0) if scenario is None else _pool_of(scenario)
+        pool = RouterMix().pool(1, 1.0) if scenario is None else _pool_of(scenario, logs[0].block_tokens)
         for log in logs:
             _check_promises(log, pool)
         question = Question(
@@ -234,11 +234,10 @@ def _parts_of(workload: Workload, logs: int) -> tuple[Workload, ...]:
     return parts(alone(workload), logs)
 
 
-def _pool_of(scenario: Scenario) -> Pool:
+def _pool_of(scenario: Scenario, block_tokens: int) -> Pool:
     timing, _ = timing_of(scenario.model)
-    token_bytes = bytes_per_token(scenario.model)
-    memory = scenario.fleet.kv_memory or kv_bytes(scenario.model)
-    card = Card(timing, memory // token_bytes, link_of(scenario.fleet.link), token_bytes)
+    room = room_tokens(scenario, block_tokens)
+    card = Card(timing, room, link_of(scenario.fleet.link), bytes_per_token(scenario.model))
     return replace(
         RouterMix().pool(1, 1.0),
         card=card,

@@ -96,8 +96,11 @@ def threshold(question: Question, told: Callable[[int], None] | None = None) -> 
     A cell pays when the mean gain is at least `least_points` and twice its own standard error.
 
     Raises:
-        ValueError: when the logs cannot load a pool, or requests keep no promise even when few come.
+        ValueError: when the logs cannot load a pool, requests keep no promise even when few come, or too many
+            do not fit in an instance.
     """
+    for log in question.logs:
+        _check(log, question)
     cells: list[Cell] = []
     search = _Search(question)
     for slowest in question.slowest:
@@ -110,6 +113,24 @@ def threshold(question: Question, told: Callable[[int], None] | None = None) -> 
         for slowest in question.slowest
     }
     return Threshold(tuple(cells), pays_from)
+
+
+def _check(log: Workload, question: Question) -> None:
+    """Refuse a log that is one moment, or of which too many requests are larger than an instance."""
+    if len({request.arrival_ns for request in log.requests}) < 2:
+        raise ValueError(
+            f"{log.source} has {len(log.requests)} requests, all at one moment: that is no load; "
+            "give a longer log"
+        )
+    sizes = [request.prompt_tokens + request.output_tokens for request in log.requests]
+    room = question.pool.card.capacity_tokens
+    too_large = sum(size > room for size in sizes)
+    if too_large > (1 - question.wanted_goodput) * len(sizes):
+        raise ValueError(
+            f"{too_large} of {len(sizes)} requests of {log.source} do not fit in an instance: the largest "
+            f"has {max(sizes)} tokens of KV, and an instance has room for {room}: give kvMemory, or more "
+            "cards"
+        )
 
 
 def _pays_from(cells: Sequence[Cell]) -> int | None:
