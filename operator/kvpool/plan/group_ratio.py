@@ -84,15 +84,17 @@ def _roles(planning: GroupPlanning, shape: ModelShape) -> Roles:
     decode_card = card_named(decode.accelerator)
     ranks = Ranks(decode.accelerators)
     kv_bytes = ranks.held_bytes_per_token(shape)
-    prefill_card = card_named(prefill.accelerator)
+    prefill_card, prefill_ranks = card_named(prefill.accelerator), Ranks(prefill.accelerators)
+    prefill_room = kv_memory_at_16_bits(shape, prefill_card, prefill.accelerators)
     return Roles(
-        prefill=constants_for(shape, prefill_card, Ranks(prefill.accelerators)).timing,
+        prefill=constants_for(shape, prefill_card, prefill_ranks).timing,
         decode=constants_for(shape, decode_card, ranks).timing,
         link=link_named(planning.transfer_link),
         kv_bytes_per_token=kv_bytes,
         decode_capacity_tokens=kv_memory_at_16_bits(shape, decode_card, decode.accelerators) // kv_bytes,
         prefill_cards=prefill.accelerators,
         decode_cards=decode.accelerators,
+        prefill_capacity_tokens=prefill_room // prefill_ranks.held_bytes_per_token(shape),
     )
 
 

@@ -105,6 +105,20 @@ def test_weights_that_fit_into_one_role_alone_are_refused_with_what_is_missing(r
     )
 
 
+def test_a_prompt_that_no_prefill_instance_has_room_for_is_a_finding() -> None:
+    # Of 48 GB nine tenths, less 4 GiB and 16.38 GB of weights: 22.5 GB, at 147,456 bytes a token.
+    change = {"prefill": {"accelerator": "L40S"}, "prompts": [152_000, 153_000], "outputs": [100]}
+    result = ask(
+        {"prefillDecode": {**PREFILL_DECODE, **change, "hitPercents": [0], "ttft": "10m"}}, "-o", "json"
+    )
+    assert result.exit_code == 1
+    fits, does_not = json.loads(result.stdout)["prefillDecode"]["requests"]
+    assert fits["limitedBy"] == "PrefillRate"
+    assert does_not["limitedBy"] == "PrefillMemory"
+    room = (48 * 9 * 10**8 - (4 << 30) - 2 * 8_190_000_000) // 147_456
+    assert does_not["message"].startswith(f"a prefill instance holds {room} tokens beside the weights")
+
+
 def test_rows_that_cannot_be_served_are_told_apart_by_what_caches_hold() -> None:
     result = ask({"prefillDecode": {**PREFILL_DECODE, "tpot": "5ms", "outputs": [450]}}, "-o", "wide")
     assert "prompt 16,000 (0 cached), answer 450: one sequence" in result.output

@@ -68,6 +68,15 @@ def test_a_promise_below_the_physical_limit_says_by_how_much(two_to_three: World
     assert "more than the 1.0 ms promised" in said.message
 
 
+def test_prefill_instances_that_the_weights_do_not_fit_into_are_not_recommended(two_to_three: World) -> None:
+    planning = {**LONG, "decode": {"accelerator": "H200", "accelerators": 16}}
+    said = ratio_of(two_to_three, {"preset": "DeepSeek-V3"}, planning=planning, slo=PROMISE)
+    assert (said.recommended, said.limited_by) == ("", "PrefillMemory")
+    assert said.message.startswith(
+        "a prefill instance holds 0 tokens beside the weights, and a prompt has 16384"
+    )
+
+
 @pytest.mark.parametrize(
     ("pool", "planning", "words"),
     [

@@ -36,6 +36,8 @@ class Limit(StrEnum):
     """What keeps a group from carrying more, or from carrying anything."""
 
     PREFILL_RATE = "PrefillRate"
+    PREFILL_MEMORY = "PrefillMemory"
+    """A prefill instance has no room for a whole prompt."""
     TPOT = "TPOT"
     """A larger batch would break the promised time per output token."""
     DECODE_MEMORY = "DecodeMemory"
@@ -60,6 +62,8 @@ class Roles:
     decode_cards: int = 1
     staged_sequences: int = 1
     """Hand-offs that may be under way to one decode instance; their KV is taken out of its capacity."""
+    prefill_capacity_tokens: int | None = None
+    """None: not known, and taken to be enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,13 @@ class Impossible:
 def rates(roles: Roles, shapes: Sequence[Shape], promise: Promise) -> Rates | Impossible:
     """Work out what one instance of each role carries; `shapes` has at least one."""
     context, held = running_context_tokens(shapes), held_tokens(shapes)
+    longest, prefill_room = max(shape.prompt_tokens for shape in shapes), roles.prefill_capacity_tokens
+    if prefill_room is not None and prefill_room < longest:
+        return Impossible(
+            Limit.PREFILL_MEMORY,
+            f"a prefill instance holds {prefill_room} tokens beside the weights, and a prompt has {longest}: "
+            f"more cards an instance, or shorter prompts",
+        )
     alone_ns = roles.decode.step_ns(1, context)
     if alone_ns > promise.tpot_ns:
         return Impossible(

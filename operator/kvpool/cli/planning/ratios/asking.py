@@ -45,7 +45,8 @@ def roles_of(question: PrefillDecode) -> Roles:
     """
     decode, shape = question.decode, SHAPES[question.model]
     kv_bytes = _ranks(decode).held_bytes_per_token(shape, decode.kv_bits)
-    _kv_memory_bytes(shape, question.prefill, "prefill")
+    prefill_room = _kv_memory_bytes(shape, question.prefill, "prefill")
+    prefill_kv_bytes = _ranks(question.prefill).held_bytes_per_token(shape, question.prefill.kv_bits)
     room = _kv_memory_bytes(shape, decode, "decode")
     return Roles(
         prefill=constants_of(question, question.prefill).timing,
@@ -56,6 +57,7 @@ def roles_of(question: PrefillDecode) -> Roles:
         prefill_cards=question.prefill.cards,
         decode_cards=decode.cards,
         staged_sequences=question.staged_sequences,
+        prefill_capacity_tokens=prefill_room // prefill_kv_bytes,
     )
 
 
