@@ -181,6 +181,21 @@ def test_marconi_weighs_kv_with_the_last_checkpoint_of_a_sequence_only() -> None
     assert (marks(strands), kept(strands)) == ([[40]], [40])
 
 
+def test_marconi_keeps_the_checkpoint_that_several_sequences_went_on_from() -> None:
+    strands, keeper = Strands(SIZES, 10), Marconi(SIZES, SHAPE, 0.0)
+    turn(keeper, strands, [1, 2], 1)
+    turn(keeper, strands, [1, 2, 3], 2)
+    turn(keeper, strands, [1, 2, 9], 3)
+    assert marks(strands) == [[20, 30], [30]]
+    for used in ((0, 30), (1, 30)):
+        keeper._last_ns[used] = 8
+    # The one at 20 was used longest ago, but two went on from it: of those the elder goes, then 20 itself.
+    keeper.shrink(strands, 1, 9)
+    assert (marks(strands), kept(strands)) == ([[20], [30]], [20, 30])
+    keeper.shrink(strands, 1, 9)
+    assert (marks(strands), kept(strands)) == ([[], [30]], [20, 30])
+
+
 def test_kv_that_no_checkpoint_makes_usable_goes_branches_first() -> None:
     strands, keeper = Strands(SIZES, 10), Marconi(SIZES, SHAPE, 1.0)
     put(strands, [1, 2, 3])

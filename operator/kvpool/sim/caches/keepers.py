@@ -1,5 +1,6 @@
 """Three ways to decide which state of a hybrid model is kept: by one score, as Marconi does, and densely."""
 
+from math import inf
 from typing import Final, Protocol
 
 from kvpool.plan.placement.checkpoints import CheckpointCost, ReturnRates, interval_tokens
@@ -106,7 +107,7 @@ class Marconi:
             self._last_ns[added] = now_ns
 
     def shrink(self, strands: Strands, wanted_bytes: int, now_ns: int) -> None:
-        """Evict entries with at most one successor, scored once for each round."""
+        """Evict entries with at most one successor, scored once for each round: others are shared."""
         target = strands.held_bytes - wanted_bytes
         while strands.held_bytes > target:
             places: list[tuple[int, int]] = []
@@ -127,14 +128,17 @@ class Marconi:
         self, strands: Strands, strand: Strand, places: list[tuple[int, int]], entries: list[Entry]
     ) -> None:
         floor = strands.floor(strand)
+        branches = [strands.strands[child].start for child in strand.children if strands.strands[child].holds]
         older = strand.start
-        for position in strand.checkpoints:
-            leaf = position == strand.checkpoints[-1] and position > floor
+        for position, following in zip(strand.checkpoints, [*strand.checkpoints[1:], inf], strict=True):
+            leaf = following == inf and position > floor
             held = self._sizes.checkpoint_bytes
             held += (strand.kept - max(older, floor)) * self._sizes.token_bytes if leaf else 0
             saved = self._shape.prefill_flops(position) - self._shape.prefill_flops(older)
-            places.append((strand.name, position))
-            entries.append(Entry(len(entries), self._last_ns[strand.name, position], saved, held))
+            successors = sum(position <= start < following for start in branches) + (following < inf)
+            if successors <= 1:
+                places.append((strand.name, position))
+                entries.append(Entry(len(entries), self._last_ns[strand.name, position], saved, held))
             older = position
 
     def _evict(self, strands: Strands, name: int, position: int) -> None:
