@@ -16,6 +16,7 @@ cache=build/e2e-cache
 run() {
   python -m devcluster.sandbox --optional -- python -m pytest -p no:randomly -o cache_dir="$cache" --durations=10 "$@"
 }
+# shellcheck disable=SC2329  # the trap calls it
 tell_time() {
   echo "== the tests on real nodes took $SECONDS s, what was run again included; on two cores: $most_seconds s at most"
   [ "$SECONDS" -le "$most_seconds" ] || echo "== SLOW: more than $most_seconds s" >&2
