@@ -80,8 +80,9 @@ def test_a_prefix_may_go_on_in_the_device_behind_a_block_that_lies_below() -> No
     memory.device.forget()
     use(memory, 1, 3)
     memory.stores[0].put(2)
-    found = memory.find((1, 2, 3, 4))
-    assert (found.device_blocks, found.lower_blocks, found.blocks) == (2, (1, 0), 3)
+    memory.stores[1].put(4)
+    found = memory.find((1, 2, 3, 4, 5))
+    assert (found.device_blocks, found.lower_blocks, found.blocks) == (2, (1, 1), 4)
     assert Hierarchy(memory.device).find((1, 2)).lower_blocks == ()
 
 

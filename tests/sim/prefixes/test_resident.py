@@ -132,3 +132,12 @@ def test_after_its_death_an_instance_has_all_its_memory_again() -> None:
     held.forget()
     assert (held.blocks(), held.idle_blocks, held.used_tokens) == ([], 0, 0)
     assert held.acquire((3, 4, 5, 6), 0)
+
+
+def test_what_runs_may_grow_to_the_last_token_of_the_memory() -> None:
+    held = memory(2)
+    held.acquire((1,), 0)
+    held.grow(BLOCK)
+    assert held.used_tokens == held.capacity_tokens
+    with pytest.raises(ValueError, match="1 tokens more than 32 used exceed 32"):
+        held.grow(1)
