@@ -63,6 +63,15 @@ def _forgets_its_hits(right: Any) -> Any:
     return served
 
 
+def _followed_by_nobody_else(right: Any) -> Any:
+    def listed(self: Any, strands: Any, strand: Any, *args: Any) -> None:
+        children, strand.children = strand.children, []
+        right(self, strands, strand, *args)
+        strand.children = children
+
+    return listed
+
+
 def _emptied_as_little_as_it_can(right: Any) -> Any:
     return lambda strands, server, *args: right(strands, replace(server, low_percent=100), *args)
 
@@ -178,6 +187,13 @@ MUTANTS = (
         "served",
         _forgets_its_hits,
         test_keepers.test_marconi_gives_up_the_checkpoint_that_was_used_longest_ago,
+    ),
+    Mutant(
+        "a checkpoint that several went on from, given up like any other",
+        Marconi,
+        "_list",
+        _followed_by_nobody_else,
+        test_keepers.test_marconi_keeps_the_checkpoint_that_several_sequences_went_on_from,
     ),
     Mutant(
         "sessions that always go back",
