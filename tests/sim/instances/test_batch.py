@@ -144,6 +144,41 @@ def test_a_step_that_runs_is_told_when_it_has_ended() -> None:
     assert [ident for ident, _ in batch.take(ticks_of_ns(due))] == [1]
 
 
+def test_of_those_that_have_ended_only_those_until_then_are_taken() -> None:
+    batch = Batch(Pace.of(TimingModel(0, 0, 0, 1000, 0, 0)))
+    for ident, left in ((3, 2), (1, 1), (2, 4)):
+        batch.join(ident, 10, left)
+    batch.advance(ticks_of_ns(9_000))
+    taken = [
+        [ident for ident, _ in batch.take(ticks_of_ns(now))] for now in (999, 1_000, 3_999, 4_000, 9_000)
+    ]
+    assert taken == [[], [1], [3], [2], []]
+
+
+def test_who_was_taken_out_does_not_end_and_the_others_end_in_their_order() -> None:
+    batch = Batch(Pace.of(TimingModel(0, 0, 0, 1000, 0, 0)))
+    for ident, left in ((1, 2), (2, 9), (3, 3), (4, 4), (5, 5)):
+        batch.join(ident, 10, left)
+    assert [batch.remove(ident) for ident in (1, 4)] == [2, 4]
+    batch.advance(ticks_of_ns(99_000))
+    assert [(ident, ns_of_ticks(ticks)) for ident, ticks in batch.ended] == [
+        (3, 3_000),
+        (5, 5_000),
+        (2, 9_000),
+    ]
+    assert (batch.running, batch.kv_tokens, batch.made_tokens) == (0, 0, 3 + 5 + 9)
+
+
+def test_the_clock_of_a_batch_that_runs_does_not_move_for_those_who_wait() -> None:
+    batch = Batch(Pace.of(TimingModel(0, 0, 0, 1000, 0, 0)))
+    batch.idle_until(7)
+    batch.join(1, 10, 5)
+    batch.idle_until(ticks_of_ns(5))
+    assert batch.clock == 7
+    batch.step(extra_ticks=3)
+    assert (batch.clock, batch.kv_tokens, batch.made_tokens) == (7 + ticks_of_ns(1_000) + 3, 11, 1)
+
+
 def test_a_sequence_without_tokens_to_make_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Batch(Pace.of(FAST)).join(1, 10, 0)
