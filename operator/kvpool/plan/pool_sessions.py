@@ -55,6 +55,10 @@ def plan_sessions(planning: PoolPlanning, admitted_bytes: Mapping[str, int], nod
     fast = Tier(
         "HBM", kv_memory_at_16_bits(shape, card, planning.host.accelerators) if shape is not None else 0
     )
+    if shape is not None and fast.capacity_bytes < demand.session_bytes:
+        text = _no_room_text(planning.host, fast.capacity_bytes, demand.session_bytes)
+        none = SessionStatus(capacity=0, limited_by=SessionLimit.CAPACITY, message=text[:256])
+        return PlannedPool(Verdict(ConditionType.PLANNED, False, "NothingFits", text), none, model)
     shares = {name: size // max(1, nodes) for name, size in admitted_bytes.items() if size}
     lower = [
         Tier(name, size, _PATHS[name], write_bytes_per_day=_write_budget(name, size, planning.host))
@@ -126,6 +130,15 @@ def _write_budget(tier: str, size_bytes: int, host: PlannedHost) -> int | None:
     if tier != "SSD" or host.drive_writes_per_day is None:
         return None
     return int(Fraction(host.drive_writes_per_day) * size_bytes)
+
+
+def _no_room_text(host: PlannedHost, there_is: int, needs: int) -> str:
+    """Why nobody is served: what no accelerator can bring up and go on with is not kept for anybody."""
+    accelerators = f"{host.accelerators} x {host.accelerator}"
+    return (
+        f"one session runs in {short_size(needs)} of the accelerators' own memory, and {accelerators} leave "
+        f"{short_size(there_is)} beside the weights: plan more accelerators in spec.planning.host"
+    )
 
 
 def _limit_text(limit: Limit) -> str:

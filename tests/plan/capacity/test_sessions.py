@@ -122,6 +122,22 @@ def test_a_name_that_is_not_known_is_said_with_the_nearest_one(planning: dict[st
     assert admitted.status == "True", "what cannot be planned is bound all the same"
 
 
+@pytest.mark.parametrize(
+    ("preset", "context", "room"),
+    [("DeepSeek-V3", 4_096, "0"), ("Qwen3-8B", 10_000_000, "98.93Gi")],
+)
+def test_a_session_that_no_accelerator_has_room_for_is_kept_in_no_tier(
+    preset: str, context: int, room: str
+) -> None:
+    sessions = {"contextTokens": context, "returnAfter": "10m"}
+    cluster = planned({"model": {"preset": preset}, "sessions": sessions}, DRAM="64Gi", SSD="2Ti")
+    status = status_of(cluster)
+    assert status.sessions is not None
+    assert (status.sessions.capacity, status.sessions.limited_by) == (0, SessionLimit.CAPACITY)
+    assert f"1 x H200 leave {room} beside the weights" in status.sessions.message
+    assert verdict(cluster) == ("False", "NothingFits", status.sessions.message)
+
+
 def test_when_nothing_fits_the_limit_is_named_with_both_figures() -> None:
     cluster = planned(explicit(contextTokens=4 * 1024 * 1024), DRAM="64Gi")
     assert verdict(cluster)[:2] == ("False", "NothingFits")
