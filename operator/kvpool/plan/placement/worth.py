@@ -83,12 +83,8 @@ def reclaim(branches: Sequence[Branch], sizes: Sizes, timing: TimingModel, wante
     while heap and freed < wanted_bytes:
         known, place, position = heapq.heappop(heap)
         chain = chains[place]
-        if position not in chain.positions:
-            continue
-        now = chain.score_of(position, sizes, timing)
-        if now > known:
-            # A neighbour went meanwhile: it saves more than it did, or holds less.
-            heapq.heappush(heap, (now, place, position))
+        if position not in chain.positions or known != chain.score_of(position, sizes, timing):
+            # Given up meanwhile, or a neighbour was: then it was noted anew.
             continue
         neighbours = chain.drop(position)
         drops.append(Drop(chain.branch.name, position, True, sizes.checkpoint_bytes))
@@ -96,7 +92,7 @@ def reclaim(branches: Sequence[Branch], sizes: Sizes, timing: TimingModel, wante
         if freed < wanted_bytes and chain.is_dead_behind:
             drops.append(chain.cut(sizes.token_bytes))
             freed += drops[-1].freed_bytes
-        # More KV goes with a neighbour now, so it may also be worth less than what is noted of it.
+        # They save more than they did, and more KV may go with them: each is worth more now, or less.
         for neighbour in neighbours:
             heapq.heappush(heap, (chain.score_of(neighbour, sizes, timing), place, neighbour))
     return drops
