@@ -191,6 +191,13 @@ def test_a_dead_zone_is_a_finding() -> None:
     assert "dead zone" in result.output
 
 
+def test_an_expert_that_takes_no_time_has_no_ratio() -> None:
+    experts = {**ATTENTION_EXPERTS["experts"], "tokenMicroseconds": 5e-324}
+    result = ask({"attentionExperts": {**ATTENTION_EXPERTS, "experts": experts}}, "-o", "json")
+    assert isinstance(result.exception, CliError)
+    assert "experts.tokenMicroseconds: 5e-324 must be at least 1e-09" in str(result.exception)
+
+
 def test_experts_that_cannot_be_spread_are_refused() -> None:
     uneven = {**ATTENTION_EXPERTS, "experts": {**ATTENTION_EXPERTS["experts"], "nodes": 7}}
     assert "256 experts over 7 nodes" in str(ask({"attentionExperts": uneven}).exception)

@@ -130,8 +130,8 @@ class AttentionPart(Model):
 class ExpertPart(Model):
     """Experts of one layer."""
 
-    base_microseconds: Annotated[float, Field(gt=0, le=1e12)]
-    token_microseconds: Annotated[float, Field(gt=0, le=1e12)]
+    base_microseconds: Annotated[float, Field(ge=1e-9, le=1e12)]
+    token_microseconds: Annotated[float, Field(ge=1e-9, le=1e12)]
     """For each token."""
     experts: Count
     nodes: Count = 1
