@@ -4,6 +4,7 @@ One heap keyed (time, kind, id). Equal times are resolved by kind, equal kinds b
 neither on the order in which things were put on the agenda nor on that of any dictionary.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Final
@@ -62,6 +63,10 @@ class Agenda:
                 del due[key]
                 return time_ns, key >> _ID_BITS, key & _ID_MASK
         return None
+
+    def pending(self) -> Iterator[tuple[int, int]]:
+        """Kind and id of everything that is on the agenda, in no order that tells anything."""
+        return ((key >> _ID_BITS, key & _ID_MASK) for key in self._due)
 
     def __len__(self) -> int:
         return len(self._due)

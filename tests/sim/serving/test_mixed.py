@@ -11,7 +11,17 @@ from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.serving.mixed import TOO_LONG, MixedFleet
 from kvpool.sim.streams import Stream
 from kvpool.sim.workloads.request import Request, Workload
-from tests.sim.serving.fleets import BLOCK, CARD, SPEC, WORKLOADS, mixed, mixed_fleet, workload
+from tests.sim.serving.fleets import (
+    BLOCK,
+    CARD,
+    SPEC,
+    WORKLOADS,
+    mixed,
+    mixed_fleet,
+    split,
+    split_fleet,
+    workload,
+)
 
 CHUNK = 2048
 
@@ -103,3 +113,39 @@ def test_tokens_are_conserved_whatever_the_rule_and_however_tight_the_memory(
 def test_the_same_run_gives_the_same_outcomes(requests: Workload, name: str) -> None:
     runs = [MixedFleet(mixed(3), ROUTERS[name](Stream(5))).run(requests) for _ in range(2)]
     assert runs[0] == runs[1]
+
+
+def test_prompts_whose_length_costs_nothing_take_the_base_of_a_step() -> None:
+    flat = replace(CARD, prefill_base_ns=5e9, prefill_token_ns=0.0, prefill_square_ns=0.0)
+    design = mixed(spec=replace(SPEC, timing=flat))
+    run = mixed_fleet(design).run(workload(Request(0, 1000, 1), Request(60 * 10**9, 1000, 1)))
+    assert [one.ttft_ns for one in run.outcomes] == [5 * 10**9, 5 * 10**9]
+
+
+HOUR = 3600 * 10**9
+
+
+@pytest.mark.parametrize("interval", [0, 60 * 10**9])
+def test_hours_without_a_request_are_no_reason_to_end(interval: int) -> None:
+    requests = workload(*(Request(place * 5 * HOUR, 1000, 3) for place in range(3)))
+    for fleet in (
+        mixed_fleet(replace(mixed(), report_interval_ns=interval)),
+        split_fleet(replace(split(), report_interval_ns=interval)),
+    ):
+        run = fleet.run(requests, samples=200)
+        assert [one.refused for one in run.outcomes] == ["", "", ""]
+        assert run.end_ns > 10 * HOUR
+
+
+def test_a_step_that_takes_hours_is_waited_for() -> None:
+    slow = replace(CARD, prefill_base_ns=2.0 * HOUR, step_base_ns=0.1 * HOUR)
+    requests = workload(Request(0, 1000, 100), Request(1, 1000, 1))
+    for fleet in (
+        mixed_fleet(mixed(spec=replace(SPEC, timing=slow))),
+        split_fleet(
+            replace(split(), prefill=(replace(SPEC, timing=slow),), decode=(replace(SPEC, timing=slow),))
+        ),
+    ):
+        run = fleet.run(requests, samples=200)
+        assert all(one.end_ns >= 2 * HOUR for one in run.outcomes)
+        assert run.end_ns > 11 * HOUR

@@ -232,7 +232,7 @@ class MixedInstance:
         batch = self._batch
         while True:
             ticks = self._fill()
-            if not ticks:
+            if ticks is None:
                 return
             if not self._is_stepping:
                 batch.idle_until(ticks_of_ns(now_ns))
@@ -242,10 +242,13 @@ class MixedInstance:
             if self._completing or batch.ended or self._free_tokens() < batch.running:
                 return
 
-    def _fill(self) -> int:
-        """Give chunks of prompts what is left of one step's budget. Returns the ticks that they take."""
+    def _fill(self) -> int | None:
+        """Give chunks of prompts what is left of one step's budget. Returns the ticks that they add to it.
+
+        None: there is nothing to give, or nobody to give it to; chunks that cost nothing add 0.
+        """
         batch = self._batch
-        budget = self.chunk_tokens - batch.running
+        whole = budget = self.chunk_tokens - batch.running
         ticks = 0
         while budget > 0 and (self._prompts or self._admit()):
             job, done = self._prompts[0]
@@ -257,7 +260,7 @@ class MixedInstance:
                 break
             self._prompts.popleft()
             self._completing.append(job)
-        return ticks
+        return ticks if budget < whole else None
 
     def _admit(self) -> bool:
         """Let the next request in whose prefix is here or is not coming, if it fits."""

@@ -47,7 +47,7 @@ class Faults(Protocol):
 
 
 STALLED_NS: Final = 600_000_000_000
-"""For so long nothing may be served, while requests wait and no repair is ahead."""
+"""After so long without service it is asked whether any is ahead."""
 _UPKEEP: Final = frozenset({Kind.FAULT, Kind.ARRIVAL, Kind.REPORT, Kind.SAMPLE})
 """Events that serve nobody; a request's first arrival is another matter."""
 
@@ -123,20 +123,26 @@ class Fleet(ABC):
             Kind.SAMPLE: self._on_sample,
             **self.handlers(),
         }
-        clock, pop, jobs, served_ns = self.clock, self.agenda.pop, self.jobs, 0
+        clock, pop, served_ns = self.clock, self.agenda.pop, 0
         while self._open:
             event = pop()
             if event is None:
                 raise self._stalled(served_ns)
             clock.now_ns, kind, ident = event
-            if kind not in _UPKEEP or (kind == Kind.ARRIVAL and ident not in jobs):
+            if self._serves(kind, ident):
                 served_ns = clock.now_ns
             elif clock.now_ns - served_ns > STALLED_NS and not self._is_more_to_come():
                 raise self._stalled(served_ns)
             handlers[kind](ident)
 
+    def _serves(self, kind: int, ident: int) -> bool:
+        return kind not in _UPKEEP or (kind == Kind.ARRIVAL and ident not in self.jobs)
+
     def _is_more_to_come(self) -> bool:
-        return self._faults is not None and self._faults.is_more_to_come()
+        """Whether something is ahead that serves, however far: a long step, a new request, a repair."""
+        if self._faults is not None and self._faults.is_more_to_come():
+            return True
+        return any(self._serves(kind, ident) for kind, ident in self.agenda.pending())
 
     def _stalled(self, served_ns: int) -> NobodyServesError:
         lost = sum(1 for host in self._hosts if not host)
