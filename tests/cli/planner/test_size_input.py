@@ -30,6 +30,8 @@ from tests.cli.planner.sizes import PLAIN, changed, size
         (changed(model={}), "model: give exactly one of preset, config and kvBytesPerToken, not 0"),
         (changed(sessions__returns="soon"), "sessions.returns: 'soon' is not a duration"),
         (changed(sessions__returns="10us"), "'10us' is too small, and the smallest unit is ms"),
+        (changed(sessions__returns="0s"), "sessions.returns: '0s' must be at least 1e-06"),
+        (changed(sessions__returns=1e-308), "sessions.returns: 1e-308 must be at least 1e-06"),
         (changed(sessions__returns="-1s"), "'-1s' is below 0, and a duration is not"),
         (changed(sessions__returns="1.5s"), "'1.5s' has a fraction"),
         (changed(sessions__context="32K"), "'32K' is no count of tokens: write 32000, 32k (32,000) or 32Ki"),

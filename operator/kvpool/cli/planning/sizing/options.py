@@ -35,7 +35,7 @@ def _seconds(value: object) -> object:
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0, le=MOST_BYTES)]
 PositiveBytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=MOST_BYTES)]
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=1e10)]
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=1e-6, le=1e10)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Price = Annotated[float, Field(ge=0, le=1e15)]
 Watts = Annotated[float, Field(ge=0, le=1e12)]
