@@ -123,13 +123,14 @@ class Fleet(ABC):
             Kind.SAMPLE: self._on_sample,
             **self.handlers(),
         }
-        clock, pop, served_ns = self.clock, self.agenda.pop, 0
+        clock, pop, jobs, served_ns = self.clock, self.agenda.pop, self.jobs, 0
         while self._open:
             event = pop()
             if event is None:
                 raise self._stalled(served_ns)
             clock.now_ns, kind, ident = event
-            if self._serves(kind, ident):
+            # As `_serves`, without a call for each of a million events.
+            if kind not in _UPKEEP or (kind == Kind.ARRIVAL and ident not in jobs):
                 served_ns = clock.now_ns
             elif clock.now_ns - served_ns > STALLED_NS and not self._is_more_to_come():
                 raise self._stalled(served_ns)
