@@ -1,5 +1,6 @@
 """What files out of the real world do wrong: each is refused by file and line, or counted."""
 
+import json
 import tracemalloc
 from collections.abc import Iterator
 
@@ -81,6 +82,14 @@ def test_an_empty_file_is_refused(lines: list[bytes]) -> None:
 def test_an_unknown_schema_is_told_with_what_was_seen_and_what_is_known(line: bytes, told: str) -> None:
     with pytest.raises(TraceError, match=f"^log line 1: {told}"):
         load([line], "log")
+
+
+def test_a_line_that_is_taken_for_a_header_is_not_told_whole() -> None:
+    line = json.dumps({"timestamp": 0, "hash_ids": list(range(500))}).encode()
+    with pytest.raises(TraceError) as refused:
+        load([line, b"1,2"], "log", form="azure")
+    assert "has 2 columns, and the header has 501" in str(refused.value)
+    assert len(str(refused.value)) < 400
 
 
 def test_an_unknown_form_is_told_with_those_that_are_known() -> None:

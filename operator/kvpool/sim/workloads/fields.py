@@ -17,6 +17,7 @@ MOST_SECONDS: Final = 10_000_000_000
 NS_PER_SECOND: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
 SHORT: Final = 40
+MOST_NAMED: Final = 12
 
 
 def _no_number(constant: str) -> NoReturn:
@@ -68,7 +69,9 @@ def csv_row(text: str, columns: Sequence[str]) -> dict[str, str]:
     """Return a line's cells by column; a line with more or fewer is cut or of another file."""
     cells = csv_cells(text)
     if len(cells) != len(columns):
-        raise LineError(f"has {len(cells)} columns, and the header has {len(columns)}: {', '.join(columns)}")
+        # What is taken for a header may be anything: no more of it is told than a header's names would be.
+        names = ", ".join(column[:SHORT] for column in columns[:MOST_NAMED])
+        raise LineError(f"has {len(cells)} columns, and the header has {len(columns)}: {names}")
     return dict(zip(columns, cells, strict=True))
 
 
