@@ -139,6 +139,11 @@ def test_unequal_instances_are_slower_than_equal_ones() -> None:
             },
             "nearest first",
         ),
+        ({"routing": {"reportInterval": 1e-6}}, "reportInterval is 1e-06 s: give 0.001 or more, or 0"),
+        (
+            {"model": {"constants": {"prefillBase": 1, "prefillToken": 1e300, "stepBase": 1}}},
+            "prefillToken",
+        ),
     ],
 )
 def test_a_scenario_that_makes_no_sense_is_refused_with_what_to_write(

@@ -20,6 +20,8 @@ from kvpool.sim.names import one_of
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.serving.design import FirstToken, HandOff
 
+LEAST_INTERVAL_SECONDS = 0.001
+"""Between two reports of loads: each is an event of the simulation."""
 TIERS = tuple(tier.name for tier in (Tier.DRAM, Tier.CXL, Tier.SSD))
 
 
@@ -159,7 +161,7 @@ class Routing(Model):
     guarded: bool = False
     """Whether the guards stand before the rule: small pools, scarcity."""
     report_interval: Seconds = 0.0
-    """How old loads may be that routers see; 0: always new."""
+    """How old loads may be that routers see, a millisecond or more; 0: always new."""
     length_error: Annotated[float, Field(ge=0, le=5)] = 0.0
     """Lognormal error of predicted answer lengths; 0: routers know them."""
     learnt_lengths: bool = False
@@ -169,6 +171,15 @@ class Routing(Model):
     def _predicts_one_way(self) -> Self:
         if self.learnt_lengths and self.length_error:
             raise ValueError("give lengthError or learntLengths, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _reports_now_and_then(self) -> Self:
+        if 0 < self.report_interval < LEAST_INTERVAL_SECONDS:
+            raise ValueError(
+                f"reportInterval is {self.report_interval} s: give {LEAST_INTERVAL_SECONDS} or more, or 0, "
+                "which is always new"
+            )
         return self
 
 
