@@ -92,9 +92,20 @@ def test_what_died_begins_again_and_counts_what_is_computed_twice() -> None:
     one.context_tokens, one.left_tokens, one.first_ns, one.brought_tokens = 43, 4, 99, 16
     one.must_recompute = one.is_computed = one.is_landed = True
     one.restart()
-    assert (one.recomputed_tokens, one.context_tokens, one.left_tokens) == (43, 40, 7)
+    assert (one.recomputed_tokens, one.context_tokens, one.left_tokens) == (0, 40, 7)
     assert (one.first_ns, one.brought_tokens) == (-1, 0)
     assert (one.must_recompute, one.is_computed, one.is_landed) == (False, False, False)
+    one.compute_again(16)
+    assert one.recomputed_tokens == 24, "the other 16 were found elsewhere"
+    one.compute_again(0)
+    assert one.recomputed_tokens == 24, "each loss is counted once"
+
+
+def test_what_died_before_its_prompt_was_computed_computes_nothing_twice() -> None:
+    one = job(1, 40, 1, 2)
+    one.restart()
+    one.compute_again(0)
+    assert one.recomputed_tokens == 0
 
 
 def test_who_leaves_a_record_leaves_nothing_in_it() -> None:

@@ -31,6 +31,7 @@ def test_what_ran_on_a_dead_device_begins_again_and_is_served() -> None:
     lost = [one for one in run.outcomes if one.recomputed_tokens]
     assert lost
     assert all(one.arrival_ns <= 20 * NS_PER_SECOND < one.end_ns for one in lost)
+    assert run.computed_tokens == calm.computed_tokens + sum(one.recomputed_tokens for one in lost)
     assert any("took its place on host-2" in text for _, text in run.events)
     assert max(one.e2e_ns for one in run.outcomes) > max(one.e2e_ns for one in calm.outcomes)
 

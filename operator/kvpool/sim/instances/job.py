@@ -32,6 +32,7 @@ class Job:
         "left_tokens",
         "loaded",
         "loads_left",
+        "lost_tokens",
         "must_recompute",
         "number",
         "objective",
@@ -74,6 +75,8 @@ class Job:
         """Ways up that still carry something of it; it waits for them."""
         self.deepest = Tier.NEW
         self.recomputed_tokens = 0
+        self.lost_tokens = 0
+        """Of the prompt's KV that it had when its instance died."""
         self.preempted = 0
         self.must_recompute = False
         """Its KV was taken from it and is to be computed again where it decodes."""
@@ -108,9 +111,14 @@ class Job:
         objective = self.objective
         pending.leave(self.expected_end, self.need_tokens, objective.weight, objective.tpot_ns)
 
+    def compute_again(self, hit_tokens: int) -> None:
+        """Count what it lost with an instance and is computed once more: all but what is found elsewhere."""
+        self.recomputed_tokens += max(0, self.lost_tokens - hit_tokens)
+        self.lost_tokens = 0
+
     def restart(self) -> None:
         """Its instance died with all that it had: it begins again, and the user waits from the start."""
-        self.recomputed_tokens += self.context_tokens
+        self.lost_tokens = self.prompt_tokens if self.is_computed else 0
         self.context_tokens = self.prompt_tokens
         self.left_tokens = self.request.output_tokens
         self.must_recompute = self.is_computed = self.is_landed = False

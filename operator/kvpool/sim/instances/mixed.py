@@ -210,6 +210,7 @@ class MixedInstance:
     def _complete(self, job: Job, now_ns: int, ended: list[Job]) -> None:
         """A prompt is computed: its last chunk made a token."""
         self.prefill_tokens -= job.fresh_tokens
+        job.is_computed = True
         if job.first_ns < 0:
             job.first_ns = now_ns
         job.context_tokens += 1
@@ -283,6 +284,7 @@ class MixedInstance:
             self.recomputed_tokens += job.context_tokens - hit
         else:
             job.hit_tokens = hit
+            job.compute_again(hit)
             self.computed_tokens += job.context_tokens - hit
             self.started.append(job)
         job.brought_tokens = 0

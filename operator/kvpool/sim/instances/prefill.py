@@ -83,6 +83,7 @@ class PrefillInstance:
         self._waiting_ns -= estimate
         self._current_tokens = fresh
         job.hit_tokens = hit
+        job.compute_again(hit)
         spent = self.timing.prefill_ns(job.prompt_tokens, job.hit_tokens)
         self.current = job
         self.free_ns = now_ns + spent
