@@ -114,12 +114,10 @@ class Membership:
 
     def _why_forgotten(self, last: Reading, reading: Reading) -> str:
         """Compare with the look before, and with the one before the silence: masters show old figures on."""
-        before = self._silence.before or last
-        if before.used_bytes == 0:
-            return ""
-        if reading.pings < last.pings:
+        looks = [look for look in (self._silence.before, last) if look is not None]
+        if reading.pings < last.pings and any(look.used_bytes != 0 for look in looks):
             return f"master {self._master} was started anew and forgot all objects"
-        if not is_forgotten(before, reading, self._silence.seconds):
+        if not any(is_forgotten(look, reading, self._silence.seconds) for look in looks):
             return ""
         if not self._silence.seconds:
             return f"master {self._master} does not know this segment any more, and forgot its objects"

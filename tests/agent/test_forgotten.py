@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from devcluster.process import ManagedProcess
 from kvpool_keeper import contract
 from kvpool_keeper.contract import KeeperPhase, KeeperSpec, KeeperStatus, MooncakeMount
 from kvpool_keeper.master_admin import Reading, parse_metrics
-from kvpool_keeper.membership import NANOSECONDS, Silence, is_forgotten
+from kvpool_keeper.membership import NANOSECONDS, Membership, Silence, is_forgotten
 from tests.harness.waiting import wait_until
 
 MIB = 1 << 20
@@ -97,6 +98,29 @@ def test_in_whatever_order_a_master_shows_a_loss_after_a_silence_it_is_found_onc
             found += 1
             silence.forget()
     assert found == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (Reading(0, pings=2, remounts=1), "was started anew and forgot all objects"),
+        (Reading(None, pings=10, remounts=1), "and forgot its objects"),
+        (Reading(0, pings=10, remounts=2), "did not hear this segment for up to 12 s"),
+        (Reading(5, pings=10, remounts=2), ""),
+    ],
+)
+@pytest.mark.parametrize("before", [0, None])
+def test_what_was_written_since_a_silence_over_an_empty_segment_is_missed_when_it_goes(
+    monkeypatch: pytest.MonkeyPatch, before: int | None, after: Reading, told: str
+) -> None:
+    member = Membership(MooncakeMount("m:1", "m:2"), "127.0.0.1")
+    member.te_endpoint = "m:3"
+    shown = [Reading(before, 7, 1), Reading(before, 8, 1), Reading(5, 9, 1), after]
+    monkeypatch.setattr(member._admin, "read", lambda _: shown.pop(0))
+    *whys, why = (asyncio.run(member.look(second * NANOSECONDS)) for second in (100, 112, 113, 114))
+    assert whys == ["", "", ""]
+    assert told in why
+    assert bool(told) == bool(why)
 
 
 def test_remounts_are_read_from_the_master_s_metrics_and_a_master_without_them_has_none() -> None:
