@@ -101,6 +101,15 @@ def test_what_died_begins_again_and_counts_what_is_computed_twice() -> None:
     assert one.recomputed_tokens == 24, "each loss is counted once"
 
 
+def test_what_died_a_second_time_before_it_was_computed_again_still_counts_the_first_loss() -> None:
+    one = job(1, 40, 1, 2)
+    one.is_computed = True
+    one.restart()
+    one.restart()
+    one.compute_again(16)
+    assert one.recomputed_tokens == 24
+
+
 def test_what_died_before_its_prompt_was_computed_computes_nothing_twice() -> None:
     one = job(1, 40, 1, 2)
     one.restart()

@@ -118,7 +118,8 @@ class Job:
 
     def restart(self) -> None:
         """Its instance died with all that it had: it begins again, and the user waits from the start."""
-        self.lost_tokens = self.prompt_tokens if self.is_computed else 0
+        if self.is_computed:  # else what an earlier death took is yet to be computed again
+            self.lost_tokens = self.prompt_tokens
         self.context_tokens = self.prompt_tokens
         self.left_tokens = self.request.output_tokens
         self.must_recompute = self.is_computed = self.is_landed = False
