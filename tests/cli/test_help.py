@@ -60,3 +60,17 @@ def test_a_word_that_is_no_verb_is_told(group: LazyGroup) -> None:
     answer = CliRunner().invoke(group, ["zebra"])
     assert answer.exit_code == 2
     assert "No such command 'zebra'" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("group", "word", "verb"),
+    [
+        (planner.kvpool, "siz", "size"),
+        (planner.trace, "imprt", "import"),
+        (kubectl.kvpool, "statuss", "status"),
+    ],
+)
+def test_a_misspelt_verb_is_told_with_the_one_that_was_meant(group: LazyGroup, word: str, verb: str) -> None:
+    answer = CliRunner().invoke(group, [word])
+    assert f"No such command '{word}'. Did you mean '{verb}'?" in answer.output
+    assert answer.exit_code == 2

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from kvpool.plan.nearest_name import nearest_name
+
 
 class Verb(NamedTuple):
     """Where a verb is, and what the help of its group says of it."""
@@ -34,6 +36,15 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(import_module(verb.module), verb.attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; click, which knows no names here, could not say which one was meant."""
+        near = nearest_name(args[0], self.verbs) if args[0] not in self.verbs else ""
+        if near and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near!r}?", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each verb does, in as many lines as that takes."""
