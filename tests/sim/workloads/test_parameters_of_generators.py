@@ -87,3 +87,15 @@ def test_more_prefix_blocks_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch
 def test_a_time_in_which_nothing_comes_is_told() -> None:
     with pytest.raises(ValueError, match="mix makes no request with these parameters: give it more time"):
         generate("mix", {"seconds": 1, "rate_per_second": 1e-6}, 1)
+
+
+@pytest.mark.parametrize("name", ["agents", "branching"])
+def test_sessions_that_share_no_tools_share_nothing(name: str) -> None:
+    """What people ask for who hold shared prefixes against none."""
+    made = generate(name, {**FEW[name], "groups": 1, "tool_chunks": 0}, 1)
+    by_session: dict[int, set[int]] = {}
+    for request in made.requests:
+        assert request.blocks
+        by_session.setdefault(request.session, set()).update(request.blocks)
+    assert len(by_session) > 1
+    assert sum(map(len, by_session.values())) == len(set().union(*by_session.values()))

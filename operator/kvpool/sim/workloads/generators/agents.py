@@ -11,7 +11,15 @@ from pydantic import Field
 
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.streams import Stream
-from kvpool.sim.workloads.generators.bounds import Chunks, Count, Share, Span, Tokens, in_order
+from kvpool.sim.workloads.generators.bounds import (
+    Chunks,
+    Count,
+    Share,
+    SharedChunks,
+    Span,
+    Tokens,
+    in_order,
+)
 from kvpool.sim.workloads.generators.provenance import CHUNK_TOKENS, made
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -27,7 +35,7 @@ class Agents:
     jitter: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Each wait is the period, more or less by at most this share, evenly."""
     groups: Count = 8
-    tool_chunks: Chunks = 16
+    tool_chunks: SharedChunks = 16
     """Shared by all loops of a group."""
     fewest_private_chunks: Chunks = 4
     most_private_chunks: Chunks = 8

@@ -10,6 +10,8 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 """Of people, loops, sessions, documents and what they do."""
 Chunks = Annotated[int, Field(ge=1, le=100_000)]
 """Of one prompt."""
+SharedChunks = Annotated[int, Field(ge=0, le=100_000)]
+"""Of one prompt, before its own: none, where nothing is shared."""
 Tokens = Annotated[TokenCount, Field(ge=1, le=10_000_000)]
 """Of one request."""
 Mean = Annotated[float, Field(ge=0, le=1e6)]

@@ -9,7 +9,16 @@ from dataclasses import asdict, dataclass
 
 from kvpool.plan.timing.model import NS_PER_SECOND
 from kvpool.sim.streams import Stream
-from kvpool.sim.workloads.generators.bounds import Chunks, Count, Seconds, Share, Span, Tokens, in_order
+from kvpool.sim.workloads.generators.bounds import (
+    Chunks,
+    Count,
+    Seconds,
+    Share,
+    SharedChunks,
+    Span,
+    Tokens,
+    in_order,
+)
 from kvpool.sim.workloads.generators.provenance import CHUNK_TOKENS, made
 from kvpool.sim.workloads.request import Request, Workload
 
@@ -28,7 +37,7 @@ class Branching:
     think_seconds: Seconds = 20.0
     """Mean time from the end of a turn to the next."""
     groups: Count = 8
-    tool_chunks: Chunks = 16
+    tool_chunks: SharedChunks = 16
     """Shared by the sessions of a group."""
     fewest_new_chunks: Chunks = 1
     most_new_chunks: Chunks = 8
