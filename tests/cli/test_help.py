@@ -65,9 +65,9 @@ def test_a_word_that_is_no_verb_is_told(group: LazyGroup) -> None:
 @pytest.mark.parametrize(
     ("group", "word", "verb"),
     [
-        (planner.kvpool, "siz", "size"),
+        (planner.kvpool, "sizx", "size"),
         (planner.trace, "imprt", "import"),
-        (kubectl.kvpool, "statuss", "status"),
+        (kubectl.kvpool, "statusx", "status"),
     ],
 )
 def test_a_misspelt_verb_is_told_with_the_one_that_was_meant(group: LazyGroup, word: str, verb: str) -> None:
