@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,12 @@ spec: {mode: Observe, tiers: [{name: DRAM, size: 1Gi}], store: {none: {}}}
 HEAD, SPEC = POOL.split("metadata: {name: chat}\n")
 
 
+def listed(*manifests: str) -> str:
+    """As `kubectl get -o yaml` prints several objects."""
+    items = "".join(f"- {textwrap.indent(one, '  ').lstrip()}" for one in manifests)
+    return f"apiVersion: v1\nkind: List\nitems:\n{items or '  []'}"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -133,6 +140,10 @@ HEAD, SPEC = POOL.split("metadata: {name: chat}\n")
         (f"{HEAD}metadata: {{name: chat, labels: [a]}}\n{SPEC}", "metadata.labels is no mapping"),
         (f"{HEAD}metadata: &m {{name: chat, labels: *m}}\n{SPEC}", "line 3 holds an alias of itself"),
         (f"{POOL}---\n{POOL}", "/chat is in it twice: keep one"),
+        (listed(POOL, POOL), "/chat is in it twice: keep one"),
+        (listed(POOL, "kind: Pod"), "a document is no manifest"),
+        (listed(), "holds no manifest"),
+        ("{kind: List, items: a}", "holds no manifest"),
         (f"{POOL}metadata: {{name: other}}\n", "'metadata' is given twice, in line 3 and in line 5"),
         (f"{POOL}x: 2020-99-99\n", "line 5: a value is not what its form or tag says"),
         ("- 1\n", "a document is no manifest"),

@@ -26,7 +26,7 @@ def read_manifests(file: str, namespace: str) -> list[Obj]:
     Raises:
         CliError: when the file cannot be read, or holds what `plan` does not know, or one object twice.
     """
-    documents = read_documents(file)
+    documents = [item for document in read_documents(file) for item in _items(document)]
     if not documents:
         raise CliError(f"{file} holds no manifest")
     manifests = [_checked(document, file, namespace) for document in documents]
@@ -37,6 +37,14 @@ def read_manifests(file: str, namespace: str) -> list[Obj]:
             raise CliError(f"{file}: {' '.join(identity)} is in it twice: keep one")
         seen.add(identity)
     return manifests
+
+
+def _items(document: object) -> list[object]:
+    """Unwrap a List, as `kubectl get -o yaml` prints of several objects."""
+    if isinstance(document, dict) and document.get("kind") == "List":
+        items = document.get("items")
+        return items if isinstance(items, list) else []
+    return [document]
 
 
 def _checked(document: object, file: str, namespace: str) -> Obj:
