@@ -126,7 +126,15 @@ def test_a_pod_is_read() -> None:
         resource_version="7",
         created_at="2026-01-02T03:00:00Z",
         started_at="2026-01-02T03:05:00Z",
+        has_one_container=False,
     )
+
+
+def test_a_pod_with_one_container_is_known_as_such() -> None:
+    alone = {**POD, "status": {**POD["status"], "containerStatuses": POD["status"]["containerStatuses"][1:2]}}
+    fact = project_pod(alone)
+    assert isinstance(fact, PodFact), fact
+    assert fact.has_one_container
 
 
 def test_a_pod_requests_what_its_containers_request_together() -> None:

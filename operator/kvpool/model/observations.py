@@ -48,6 +48,8 @@ class PodFact:
     """RFC 3339; empty when unknown."""
     started_at: str = ""
     """RFC 3339 in UTC of the newest start of any of its containers that runs; empty when unknown."""
+    has_one_container: bool = False
+    """Whether that can be no side-car's start."""
     unschedulable: str = ""
     """Why the scheduler finds no place for it, in its own words; empty when it has one or did not say."""
 

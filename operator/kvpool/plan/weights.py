@@ -12,6 +12,7 @@ from kvpool.api.remap import RemapKind, StageName
 from kvpool.model.decisions import Reason, SlotWeight, Weights, Withheld
 from kvpool.model.ids import ObjectKey
 from kvpool.model.instant import Instant
+from kvpool.model.observations import PodFact
 from kvpool.model.snapshot import Snapshot
 from kvpool.plan.attachment import acks_of, attached, weight_to_show
 from kvpool.plan.draft import Draft
@@ -133,24 +134,26 @@ def _share_before(draft: Draft, group: PDGroup, slot: EngineSlot) -> int:
 def _rising_since(draft: Draft, slot: EngineSlot, pod_uid: str) -> float | None:
     """When the ramp began: as the slot first served, or served again with an engine that started since.
 
-    A container that started later makes an engine of the same epoch cold only together with a break in
-    service: it may have been a side-car. None as in `_serving_since`.
+    Of several containers that started later may have been a side-car: it makes an engine of the same epoch
+    cold only together with a break in service. None as in `_serving_since`.
     """
-    first = _serving_since(draft, slot)
-    if first is None or not _started_after(draft, pod_uid, first):
+    first, pod = _serving_since(draft, slot), draft.pods.by_uid(pod_uid)
+    started = _started(draft, pod)
+    if first is None or pod is None or started is None or started <= first:
         return first
     serving = find_condition(slot.status.conditions, ConditionType.SERVING)
     if serving is None or serving.status != "True" or serving.last_transition_time is None:
         return draft.now.monotonic_seconds
-    return max(first, draft.now.monotonic_of(serving.last_transition_time))
+    again = draft.now.monotonic_of(serving.last_transition_time)
+    # One that came back at once was never seen to be away.
+    return max(first, again, started) if pod.has_one_container else max(first, again)
 
 
-def _started_after(draft: Draft, pod_uid: str, moment: float) -> bool:
-    pod = draft.pods.by_uid(pod_uid)
+def _started(draft: Draft, pod: PodFact | None) -> float | None:
     try:
-        return pod is not None and draft.now.monotonic_of(pod.started_at) > moment
+        return draft.now.monotonic_of(pod.started_at) if pod is not None else None
     except (TypeError, ValueError):
-        return False  # nobody knows when it started
+        return None  # nobody knows when it started
 
 
 def _serving_since(draft: Draft, slot: EngineSlot) -> float | None:

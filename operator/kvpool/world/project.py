@@ -115,6 +115,7 @@ def _pod(raw: Raw) -> PodFact:
         resource_version=_text(metadata.get("resourceVersion") or ""),
         created_at=_text(metadata.get("creationTimestamp") or ""),
         started_at=_started_at(status),
+        has_one_container=len(status.get("containerStatuses") or ()) == 1,
         unschedulable=_unschedulable(status),
     )
 

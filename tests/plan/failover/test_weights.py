@@ -188,6 +188,16 @@ def test_a_side_car_that_starts_anew_takes_no_weight_from_an_engine_that_serves(
     assert list(rises(world)) == [100]
 
 
+def test_an_engine_that_starts_anew_faster_than_anybody_looks_rises_step_by_step_too() -> None:
+    world = serving_world()
+    start_anew(world, world.stamp())
+    (engine,) = world.hosts["node-1"].engines
+    engine.pod = replace(engine.pod, has_one_container=True)
+    steps = rises(world)
+    assert sorted(steps) == [10, 25, 50, 100]
+    assert steps[50] - steps[10] == pytest.approx(30, abs=1)
+
+
 def test_a_new_leader_goes_on_with_the_ramp_of_an_engine_that_started_anew() -> None:
     world = serving_world()
     lose_engine(world)
