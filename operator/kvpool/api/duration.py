@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kvpool.api.schema import Cel
 
@@ -38,6 +38,14 @@ def parse_duration(text: str) -> float:
     if not re.fullmatch(DURATION_PATTERN, text):
         raise ValueError(f"{text!r} {_fault(text)}: write 500ms, 60s, 5m or 1h30m")
     return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+
+
+def _read(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+SecondCount = Annotated[float, BeforeValidator(_read)]
+"""A number of seconds, or a text that `parse_duration` reads."""
 
 
 def _fault(text: str) -> str:

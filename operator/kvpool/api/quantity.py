@@ -8,7 +8,7 @@ import re
 from decimal import Decimal
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kvpool.api.schema import Cel
 
@@ -72,6 +72,14 @@ def parse_quantity(text: str) -> int:
     if exact != exact.to_integral_value():
         raise ValueError(f"{text!r} is not a whole number of bytes")
     return int(exact)
+
+
+def _read(value: object) -> object:
+    return parse_quantity(value) if isinstance(value, str) else value
+
+
+ByteCount = Annotated[int, BeforeValidator(_read), Field(ge=0, lt=SIZE_END_BYTES)]
+"""A whole number of bytes, or a text that `parse_quantity` reads; below 8Ei."""
 
 
 def parse_size(text: str) -> int:

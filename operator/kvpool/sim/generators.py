@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from kvpool.sim.names import known_name
+from kvpool.plan.known_name import known_name
 from kvpool.sim.workloads.fields import shown
 from kvpool.sim.workloads.generators.agents import Agents, agents
 from kvpool.sim.workloads.generators.bounds import Factor, Rate, Sigma, Span, Tokens

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from kvpool.api.duration import parse_duration
-from kvpool.api.quantity import parse_quantity
+from kvpool.api.duration import SecondCount
+from kvpool.api.quantity import ByteCount
 from kvpool.api.schema import Model
 from kvpool.api.token_count import TokenCount
+from kvpool.plan.known_name import one_of
 from kvpool.plan.placement.policies import NAMES as EVICTIONS
 from kvpool.plan.routing.catalogue import PREFILL_ROUTERS, ROUTERS
 from kvpool.plan.timing.cards import CARDS, LINKS
@@ -16,7 +17,6 @@ from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES
 from kvpool.sim.faults.schedule import What
 from kvpool.sim.generators import GENERATORS
-from kvpool.sim.names import one_of
 from kvpool.sim.prefixes.tier import Tier
 from kvpool.sim.serving.design import FirstToken, HandOff
 
@@ -25,17 +25,9 @@ LEAST_INTERVAL_SECONDS = 0.001
 TIERS = tuple(tier.name for tier in (Tier.DRAM, Tier.CXL, Tier.SSD))
 
 
-def _quantity(value: object) -> object:
-    return parse_quantity(value) if isinstance(value, str) else value
-
-
-def _duration(value: object) -> object:
-    return parse_duration(value) if isinstance(value, str) else value
-
-
-Bytes = Annotated[int, BeforeValidator(_quantity), Field(gt=0)]
+Bytes = Annotated[ByteCount, Field(gt=0)]
 """A quantity (`64Gi`, `512G`) or a whole number of bytes."""
-Seconds = Annotated[float, BeforeValidator(_duration), Field(ge=0, le=1e9)]
+Seconds = Annotated[SecondCount, Field(ge=0, le=1e9)]
 """A duration (`250ms`, `10m`) or a number of seconds."""
 Count = Annotated[int, Field(ge=1, le=10_000)]
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 
+from kvpool.plan.known_name import known_name
 from kvpool.plan.placement.eviction import EvictionRule
 from kvpool.plan.routing.router import RouterFactory
 from kvpool.sim.building import (
@@ -16,7 +17,6 @@ from kvpool.sim.building import (
     timing_of,
 )
 from kvpool.sim.generators import generate
-from kvpool.sim.names import known_name
 from kvpool.sim.report.figures import Inputs, Report
 from kvpool.sim.report.summary import summarise
 from kvpool.sim.scenario import Scenario

@@ -198,6 +198,7 @@ def test_a_misspelt_verb_is_not_taken_for_a_file_that_is_not_there(
         ({**PLAIN, "workload": None}, "names no workload"),
         ({**PLAIN, "failures": [{"at": 1, "instance": 0, "what": "Hosst"}]}, "did you mean 'Host'?"),
         ({**PLAIN, "fleet": {"instances": 1, "kvMemory": "lots"}}, "fleet.kvMemory"),
+        ({**PLAIN, "fleet": {"instances": 1, "kvMemory": "8Ei"}}, "fleet.kvMemory"),
     ],
 )
 def test_what_is_wrong_with_a_scenario_is_said_in_one_message(document: object, message: str) -> None:

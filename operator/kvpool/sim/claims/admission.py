@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvpool.plan.known_name import one_of
 from kvpool.plan.routing.catalogue import ROUTERS
 from kvpool.plan.routing.prediction import LengthPredictor, Prediction, PredictionSettings
 from kvpool.plan.timing.model import TimingModel
@@ -13,7 +14,6 @@ from kvpool.plan.trajectories.admission import AdmissionSettings
 from kvpool.sim.claims.experiment import Above, Experiment, Parameters, Whole
 from kvpool.sim.claims.router_settings import RouterMix, overall
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading
-from kvpool.sim.names import one_of
 from kvpool.sim.pools.pool import Served, serve
 from kvpool.sim.serving.lengths import LearntLengths, Lengths
 from kvpool.sim.trajectories.run import Engine, TrajectoryReport, run_trajectories, shares_of

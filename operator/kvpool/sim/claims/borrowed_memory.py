@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvpool.plan.known_name import one_of
 from kvpool.plan.tiers.latency import turn_ns
 from kvpool.plan.tiers.lending import expected_ttft_ns, lendable
 from kvpool.plan.tiers.planner import TierPlan, plan_tiers
@@ -21,7 +22,6 @@ from kvpool.plan.timing.model import TimingModel
 from kvpool.plan.timing.shapes import SHAPES
 from kvpool.sim.claims.experiment import Experiment, Parameters, Whole
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
-from kvpool.sim.names import one_of
 from kvpool.sim.workloads.fields import MOST_TOKENS
 from kvpool.sim.workloads.request import Workload
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
+from kvpool.plan.known_name import one_of
 from kvpool.plan.placement.policies import NAMES, rule_named
-from kvpool.sim.names import one_of
 from kvpool.sim.tiers.accesses import Access, accesses_of, distinct_objects
 from kvpool.sim.tiers.exclusive import ExclusiveTiers
 from kvpool.sim.tiers.flows import Flows

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvpool.plan.known_name import one_of
 from kvpool.plan.timing.cards import CARDS
 from kvpool.plan.timing.constants import constants_for
 from kvpool.plan.timing.model import NS_PER_SECOND
@@ -13,7 +14,6 @@ from kvpool.plan.timing.quantisation import QUANTISATIONS
 from kvpool.plan.timing.shapes import SHAPES, Ranks
 from kvpool.sim.claims.experiment import Experiment, Parameters
 from kvpool.sim.claims.row import Claim, ClaimRow, Kind, Reading, Verdict
-from kvpool.sim.names import one_of
 from kvpool.sim.workloads.request import Workload
 
 

@@ -1,7 +1,6 @@
 """The file of `kvpool ratio`: roles, promises and requests, or the times of a layer's parts."""
 
 import re
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Annotated, Final, Self
 
@@ -10,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kvpool.api.schema import Model
 from kvpool.api.token_count import TokenCount
 from kvpool.cli.planning.sizing.options import Count, PositiveBytes, Seconds, Serving
-from kvpool.cli.planning.suggestions import suggestion
+from kvpool.plan.known_name import one_of
 from kvpool.plan.ratio.attention_ffn import MOST_RATIO
 from kvpool.plan.ratio.recommendation import Objective
 from kvpool.plan.timing.cards import LINKS
@@ -18,21 +17,6 @@ from kvpool.plan.timing.shapes import SHAPES
 
 MOST_CELLS: Final = 1_000
 MOST_SPLITS: Final = 1_000_000
-
-
-def _model(name: object) -> object:
-    return _one_of("model", name, SHAPES)
-
-
-def _link(name: object) -> object:
-    return _one_of("link", name, LINKS)
-
-
-def _one_of(kind: str, name: object, known: Iterable[str]) -> object:
-    if isinstance(name, str) and name in known:
-        return name
-    near = suggestion(str(name), known) or f"; known are {', '.join(sorted(known))}"
-    raise ValueError(f"no {kind} {name!r}{near}")
 
 
 def _fraction(text: object) -> object:
@@ -67,13 +51,13 @@ class RatioBounds(Model):
 class PrefillDecode(Model):
     """Prefill and decode instances of a model, and the requests that they are to serve."""
 
-    model: Annotated[str, BeforeValidator(_model)]
+    model: Annotated[str, one_of("model", SHAPES)]
     """Name of a well-known model."""
     prefill: Serving
     """One prefill instance."""
     decode: Serving
     """One decode instance."""
-    link: Annotated[str, BeforeValidator(_link)]
+    link: Annotated[str, one_of("link", LINKS)]
     """Kind of link into a decode instance."""
     staged_sequences: Count = 1
     """Hand-offs that may be under way to one decode instance."""

@@ -1,15 +1,14 @@
 """The options file of `kvpool size`: one model and its sessions, and hardware options side by side."""
 
-from collections.abc import Iterable
 from typing import Annotated, Final, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from kvpool.api.duration import parse_duration
-from kvpool.api.quantity import parse_quantity
+from kvpool.api.duration import SecondCount
+from kvpool.api.quantity import ByteCount
 from kvpool.api.schema import Model
 from kvpool.api.token_count import TokenCount
-from kvpool.cli.planning.suggestions import suggestion
+from kvpool.plan.known_name import one_of
 from kvpool.plan.tiers.stack import MOST_SHARES
 from kvpool.plan.timing.cards import CARDS, LINKS
 from kvpool.plan.timing.kv_memory import ACTIVATION_BYTES, MEMORY_USE
@@ -19,23 +18,10 @@ from kvpool.plan.timing.shapes import SHAPES
 MOST_OPTIONS: Final = 64
 MOST_TOKENS: Final = 10**9
 MOST_PARAMETERS: Final = 10**15
-MOST_BYTES: Final = 2**63 - 1
-"""As quantities of Kubernetes; a rate is in bytes a second."""
 
-
-def _bytes(value: object) -> object:
-    """Read a quantity (`512G`, `128Gi`); whole numbers are bytes."""
-    return parse_quantity(value) if isinstance(value, str) else value
-
-
-def _seconds(value: object) -> object:
-    """Read a duration (`10m`, `1h30m`, `500ms`)."""
-    return parse_duration(value) if isinstance(value, str) else value
-
-
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0, le=MOST_BYTES)]
-PositiveBytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=MOST_BYTES)]
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=1e-6, le=1e10)]
+Bytes = ByteCount
+PositiveBytes = Annotated[ByteCount, Field(gt=0)]
+Seconds = Annotated[SecondCount, Field(ge=1e-6, le=1e10)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Price = Annotated[float, Field(ge=0, le=1e15)]
 Watts = Annotated[float, Field(ge=0, le=1e12)]
@@ -43,35 +29,10 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Text = Annotated[str, Field(min_length=1, max_length=60)]
 
 
-def _known(kind: str, name: object, names: Iterable[str]) -> str:
-    """Return a name that there is; the error of another one suggests it, or lists all that there are."""
-    listed = sorted(names)
-    if isinstance(name, str) and name in listed:
-        return name
-    near = suggestion(str(name), listed) or f"; known are {', '.join(listed)}"
-    raise ValueError(f"no {kind} {name!r}{near}")
-
-
-def _model(name: object) -> str:
-    return _known("model", name, SHAPES)
-
-
-def _accelerator(name: object) -> str:
-    return _known("accelerator", name, CARDS)
-
-
-def _format(name: object) -> str:
-    return _known("quantisation", name, QUANTISATIONS)
-
-
-def _preset(name: object) -> str:
-    return _known("link", name, LINKS)
-
-
 class ModelSource(Model):
     """Which model: a well-known one, the `config.json` of its weights, or the bytes of a token alone."""
 
-    preset: Annotated[str, BeforeValidator(_model)] | None = None
+    preset: Annotated[str, one_of("model", SHAPES)] | None = None
     """Name of a well-known model."""
     config: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
     """Path of the model's `config.json`, from the folder of this file."""
@@ -95,13 +56,13 @@ class ModelSource(Model):
 class Serving(Model):
     """The accelerators of one instance, and how the model is divided over them."""
 
-    accelerator: Annotated[str, BeforeValidator(_accelerator)]
+    accelerator: Annotated[str, one_of("accelerator", CARDS)]
     """Name of a known accelerator."""
     cards: Count = 1
     """Accelerators that one instance has: tensor-parallel times KV-parallel ranks."""
     kv_parallel: Count = 1
     """Groups of ranks that split the tokens of a context."""
-    quantisation: Annotated[str, BeforeValidator(_format)] = "W16A16"
+    quantisation: Annotated[str, one_of("quantisation", QUANTISATIONS)] = "W16A16"
     """Bits of weights and activations."""
     kv_bits: Annotated[int, Field(ge=4, le=32)] = 16
     """Bits of one element of KV."""
@@ -154,7 +115,7 @@ class SizedLink(Model):
     name: Text
     measured: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Name of a rate in the file `calibration`, such as `card.copy.in`."""
-    preset: Annotated[str, BeforeValidator(_preset)] | None = None
+    preset: Annotated[str, one_of("link", LINKS)] | None = None
     """Name of a known kind of link."""
     rate: PositiveBytes | None = None
     """Bytes a second of one."""
@@ -230,11 +191,11 @@ class Swapping(Model):
     """From the fault until it is known."""
     reconfigure: Seconds
     """Of the switch that leads to the spare."""
-    weights_over: Annotated[str, BeforeValidator(_preset)]
+    weights_over: Annotated[str, one_of("link", LINKS)]
     """Kind of link that the weights of a card come over."""
     unique_kv: Bytes = 0
     """KV of one card that nobody else has; it is fetched or computed again."""
-    kv_over: Annotated[str, BeforeValidator(_preset)]
+    kv_over: Annotated[str, one_of("link", LINKS)]
     """Kind of link that this KV comes over."""
 
 

@@ -1,4 +1,4 @@
-"""Names that scenarios use, held against what there is, with a suggestion for misspelt ones."""
+"""Names in files of people, held against what there is, with a suggestion for misspelt ones."""
 
 from collections.abc import Iterable
 
